@@ -38,7 +38,7 @@ METHODS: dict[str, type[Method]] = {str(kind.__struct_config__.tag): kind for ki
 COMMON = {"ready", "meet"}
 # studies with steps that the study of the page does not have
 VARIANTS = {
-    "describe": ("missing=1 parties=5",),
+    "describe": ("missing=1 parties=5", "groups=2"),
     "estimate": ('scheme="masked" groups=[]',),
     "learn": ("missing=1 parties=5", 'scheme="local_grad"', 'scheme="distributed"'),
     "marginals": ("missing=1 parties=5", "groups=2"),
@@ -47,7 +47,7 @@ VARIANTS = {
     "synthesis": ("missing=1 parties=5", "parties=1", "groups=2"),
     "vertimrf": ('way="sketch"',),
 }
-CUT = ("marginals", "survival", "synthesis")
+CUT = ("describe", "marginals", "survival", "synthesis")
 PUBLIC = "anyone with the release"
 PRODUCT = "as in every [secure product](index.md#roles)"
 _BLOCK = re.compile(r"^<!-- generated: (\w+) ([^\n]+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)

@@ -276,6 +276,11 @@ CASES = (
         protocol='method = "describe"\ngroup = "colour"\nstratum = "party"\n'
         'regressions = [{ kind = "linear", outcome = "age", on = ["colour"] }]',
     ),
+    _groups(
+        "describe groups",
+        'method = "describe"\ngroup = "colour"\ncolumns = ["age", "score"]\nstratum = "party"',
+        unit='neighbours = "replace"\nparties = 2',
+    ),
     _groups("synthesis groups", 'method = "synthesis"\nmodel_cells = 60\nrows = 30'),
     Case(
         "synthesis weighted",
@@ -356,6 +361,14 @@ CASES = (
     _across(
         "survival across",
         across_study("survival", 'time = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]', budget=ONE),
+    ),
+    _groups("estimate groups", 'method = "estimate"\ncolumn = "age"\nfamily = { kind = "poisson" }'),
+    _across("describe across", across_study("describe", 'group = "colour"\ncolumns = ["score"]', budget=ONE)),
+    _across(
+        "estimate across masked",
+        across_study(
+            "estimate", 'column = "age"\nfamily = { kind = "poisson" }\nscheme = "masked"', budget="epsilon = 1.0"
+        ),
     ),
     _across("marginals passive", vertical_study('adversary = "passive"\ncliques = [["score", "age"]]')),
     _case(

@@ -28,6 +28,7 @@ NAMES = (
     "marginals passive",
     "gram of three",
     "mixing",
+    "estimate groups",
     "synthesis across",
     "align of three",
 )

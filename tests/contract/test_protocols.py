@@ -281,14 +281,16 @@ class SecretSource:
 
 @each_case
 def test_no_exception_text_crosses(case: Case, tmp_path: Path) -> None:
-    sources = {**case.sources, "south": SecretSource()}
+    # of an estimate on a cut, south may have no rows to read
+    party = (*getattr(case.study.plan, "counting", ("south",)), "south")[0]
+    sources = {**case.sources, party: SecretSource()}
     with pytest.raises(PartyError) as error:
         simulate(case.study, sources, seed=SEED, folder=tmp_path)
     assert "internal error" in str(error.value)
     assert "secret" not in str(error.value)
     assert "4711" not in str(error.value)
-    assert "patient 4711" in (tmp_path / "parties" / "south" / "party.log").read_text()
-    assert charges(tmp_path, "south") == []
+    assert "patient 4711" in (tmp_path / "parties" / party / "party.log").read_text()
+    assert charges(tmp_path, party) == []
 
 
 @each_paying_case

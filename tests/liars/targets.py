@@ -178,6 +178,8 @@ def targets() -> Mapping[str, Target]:
         _vertical("marginals, across"),
         _vertical("marginals, groups", 'cliques = [["colour", "score"], ["age"]]', parties=GROUPED),
         _vertical("synthesis, groups", 'model_cells = 60\nkeep = [["colour", "score"]]', parties=GROUPED),
+        _vertical("describe, across", 'group = "colour"\ncolumns = ["score"]'),
+        _vertical("estimate, across", 'column = "age"\nfamily = { kind = "poisson" }'),
         _vertical("survival, across", 'time = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]'),
         _vertical(
             "synthesis, three servers",

@@ -3,7 +3,6 @@
 from functools import reduce
 from math import log, sqrt
 
-import msgspec
 import numpy as np
 
 from syndic.advice.advice import PublishedError, wider_words
@@ -12,6 +11,7 @@ from syndic.advice.drawn import Public
 from syndic.advice.scale import listed
 from syndic.data.coding import bins_of
 from syndic.data.schema import Column
+from syndic.kernel import Group
 from syndic.methods.describe.blocks import ONE, Readings
 from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.describe.result import DescribeResult, Row
@@ -68,23 +68,20 @@ def _spread(result: DescribeResult, name: str) -> float:
 def _expected(public: Public) -> DescribeResult:
     """Return the study's result for as many people as are public, in their assumed shares, without noise in it."""
     plan = public.study.plan_as(DescribePlan)
-    parties = public.study.parties
-    total = np.zeros(plan.masked_sum.count)
-    for place, party in enumerate(parties):
-        parts = [one_party(public, one, place, len(parties), party.people or 0) for one in plan.readings]
+    groups, total = plan.cut.groups, np.zeros(plan.masked_sum.count)
+    for place, group in enumerate(groups):
+        parts = [_one_group(public, one, place, len(groups), group) for one in plan.readings]
         total += np.concatenate(parts)
-    note = msgspec.structs.replace(
-        plan.note, present=plan.note.parties, standard_deviation=plan.deviation(len(parties))
-    )
+    note = plan.noted(tuple(party.name for party in public.study.parties))
     return DescribeResult(note=note, sums=np.rint(total).astype(np.int64), schema=plan.terms.schema)
 
 
-def one_party(public: Public, readings: Readings, place: int, parties: int, people: int) -> Floats:
-    """Return the sums of a party's expected counts."""
-    schema = public.study.schema
-    shares = reduce(np.multiply.outer, (_shares(schema[name], public) for name in readings.block.clique))
-    whole = readings.sums(np.rint(shares * people * ONE), place, parties)
-    return whole / ONE
+def _one_group(public: Public, readings: Readings, place: int, groups: int, group: Group) -> Floats:
+    """Return the sums of the expected counts of a group of people."""
+    schema, names = public.study.schema, readings.block.clique
+    shares = reduce(np.multiply.outer, (_shares(schema[name], public) for name in names))
+    people = group.people if group.counted_by(names) else 0
+    return readings.sums(np.rint(shares * people * ONE), place, groups) / ONE
 
 
 def _shares(column: Column, public: Public) -> Floats:

@@ -12,7 +12,7 @@ from syndic.advice.assume import Assumptions, moments_of, shares_of
 from syndic.advice.forecast import scaled
 from syndic.advice.scale import listed
 from syndic.errors import InputError
-from syndic.kernel import budget_of, make_plan
+from syndic.kernel import Member, budget_of, make_plan, member
 from syndic.methods.estimate.estimate import Estimate
 from syndic.methods.estimate.plan import EstimatePlan, Layout
 from syndic.model import Gamma, Multinomial, Normal, NormalVariance
@@ -48,7 +48,7 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
         digest=study.digest,
         verdict=verdict,
         words=words,
-        people=sum(party.people or 0 for party in study.parties),
+        people=sum(party.people or 0 for party in _counting(study)),
         rows_of_nobody=0.0,
         tasks=tuple(tasks),
         assumptions=_described(study, protocol, layout, theta, assumptions),
@@ -64,7 +64,7 @@ def predicted(study: Study, protocol: Estimate, theta: Array, factor: float = 1.
     if plan.masked_sum:
         means = [plan.mean_of_all(names, nothing, part) for part in plan.parts]
     else:
-        means = [plan.mean_of(name, nothing) for name in names]
+        means = [plan.mean_of(name, nothing) for name in plan.counting]
     mean = theta if plan.blocks else layout.model.family.mean(theta)
     parts = tuple(dataclasses.replace(one, mean=mean) for one in means)
     return np.asarray(plan.combined(parts).standard_error ** 2)
@@ -110,7 +110,7 @@ def _task(study: Study, protocol: Estimate, layout: Layout, theta: Array, place:
     near = [theta + abs(shift) * (end - theta) for shift, end in zip(_SHIFTS, ends, strict=True)]
     errors = [float(predicted(study, protocol, each)[place]) for each in near]
     spread = float(layout.model.family.spread(theta)[place, place])
-    people = sum(party.people or 0 for party in study.parties)
+    people = sum(party.people or 0 for party in _counting(study))
     largest = max(float(budget_of(study, party.name).epsilon) for party in study.parties)
     factors = np.geomspace(0.01, _HIGHEST, _STEPS) / largest
     curve = np.array([float(predicted(study, protocol, theta, factor)[place]) for factor in factors])
@@ -121,9 +121,14 @@ def _task(study: Study, protocol: Estimate, layout: Layout, theta: Array, place:
         pooled=sqrt(spread / people),
         parties=tuple(
             _party(party.name, spread / (party.people or 1), errors[0], factors, curve, study)
-            for party in study.parties
+            for party in _counting(study)
         ),
     )
+
+
+def _counting(study: Study) -> list[Member]:
+    """Return the parties that sum up the column."""
+    return [member(study, name) for name in study.plan_as(EstimatePlan).counting]
 
 
 def _party(name: str, own: float, joint: float, factors: Array, curve: Array, study: Study) -> PartyAdvice:
@@ -156,10 +161,11 @@ def _described(
 ) -> tuple[str, ...]:
     source = "declared" if protocol.column in assumptions.columns else "assumed"
     values = ", ".join(f"{name} {value:.4g}" for name, value in zip(layout.model.family.parameters, theta, strict=True))
-    smallest = min(party.people or 1 for party in study.parties)
+    parties = _counting(study)
+    smallest = min(party.people or 1 for party in parties)
     blocks = msgspec.structs.replace(protocol, scheme="dsaa", groups=(), as_published=False)
-    counts = ", ".join(f"{party.name} {blocks.blocks_at(study, party.name)}" for party in study.parties)
-    least = blocks_condition(smallest, len(study.parties))
+    counts = ", ".join(f"{party.name} {blocks.blocks_at(study, party.name)}" for party in parties)
+    least = blocks_condition(smallest, len(parties))
     return (
         f"{protocol.column}: {values} ({source})",
         "values follow the family that the study names, and hardly any is outside the bounds",

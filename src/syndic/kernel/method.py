@@ -85,7 +85,7 @@ def _for_seats(method: Method, terms: Terms) -> Method:
     A study counts organisations. One that colludes does so at all its seats, so the noise must be enough without the
     seats of those that have most. Servers that must not collude are of different organisations.
     """
-    servers = [owner_of(member(terms, name)) for name in getattr(method, "servers", ())]
+    servers = [owner_of(member(terms, name)) for name in getattr(method, "servers", ()) or ()]
     if len(set(servers)) < len(servers):
         raise InputError("servers: two of them are seats of one organisation: name parties of different ones")
     colluding = getattr(method, "colluding", 0)

@@ -1,6 +1,6 @@
 """The requirements of a method on the terms of a study. Methods declare them; the kernel checks them."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
@@ -49,8 +49,7 @@ class Requires(Document):
         named = [party.name for party in terms.parties if party.group is not None]
         if named:
             raise InputError(
-                f"party '{named[0]}': this method does not take groups of people; `gram`, `marginals`, `survival` "
-                "and `synthesis` do. Use one of them, or remove `group`"
+                f"party '{named[0]}': this method does not take groups of people. {_OTHERS}. Or remove `group`"
             )
         self.check_cut(terms)
 
@@ -105,12 +104,20 @@ class Requires(Document):
         if self.delta and (party.budget or terms.budget).delta == 0:
             raise InputError(f"{where}: {self.delta} needs delta above 0: set delta in its budget")
         if self.columns == "all" and party.columns is not None:
-            raise InputError(f"{where}: with this method every party holds all columns: remove `columns`")
+            raise InputError(
+                f"{where}: with this method every party holds all columns: remove `columns`. For different columns: "
+                f"{_OTHERS}"
+            )
         if self.columns == "apart" and party.columns is None:
             raise InputError(
                 f"{where}: with this method the parties hold different columns: set `columns` to those that it holds"
             )
 
+
+_OTHERS: Final = (
+    "`gram` fits regressions, `synthesis` with `target` makes a table to train a classifier on, and `describe`, "
+    "`estimate`, `marginals` and `survival` publish figures: they take any cut"
+)
 
 SAME_PEOPLE = Requires(
     people="same",

@@ -30,6 +30,8 @@ from syndic.random import Randomness
 Names = tuple[str, ...]
 CountTables = Callable[[Sequence[Names]], Sequence[NDArray[np.int64]]]
 """Returns the exact counts of some tables of a party's own columns. Private."""
+Parts = tuple[tuple[int, int], ...]
+"""For numbers that follow from tables, in order: the place of a table, and how many follow from it."""
 
 _CHUNK_BYTES: Final = 1 << 24
 
@@ -89,10 +91,15 @@ class TableLayout:
                 found[place].add(name)
         return tuple(map(frozenset, found))
 
-    def marked(self, wanted: Callable[[frozenset[str]], bool]) -> NDArray[np.bool_]:
-        """Return which counts are of tables whose parties are as `wanted`."""
-        sizes = [self.size(names) for names in self.tables]
-        return np.repeat([wanted(parties) for parties in self.counting], sizes)
+    @cached_property
+    def parts(self) -> Parts:
+        """All counts, table after table."""
+        return tuple((place, self.size(names)) for place, names in enumerate(self.tables))
+
+    def marked(self, wanted: Callable[[frozenset[str]], bool], parts: Parts = ()) -> NDArray[np.bool_]:
+        """Return which counts, or which of other numbers in `parts`, are of tables whose parties are as `wanted`."""
+        places, sizes = zip(*(parts or self.parts), strict=True)
+        return np.repeat([wanted(self.counting[place]) for place in places], sizes)
 
     def people(self, party: str) -> int:
         """Return the number of people of a party's group."""

@@ -36,7 +36,12 @@ def describe_sections(release: Release) -> tuple[Section, ...]:
             title="Description",
             paragraphs=(
                 "Everything here follows from noisy tables and sums; a count of people has a standard deviation of "
-                f"{number(round(result.deviation_of_count, 1))}.",
+                f"{'at most ' if result.note.deviations else ''}{number(round(result.note.standard_deviation, 1))}.",
+                *(
+                    f"The numbers of {what} are of {share:.0%} of the people: others lack a column, or have these "
+                    "columns at three or more parties."
+                    for what, share in result.partly.items()
+                ),
                 "Intervals are for 95 %. Intervals and p-values contain sampling error and noise. People whose value "
                 "is missing are left out of that column.",
                 "A ratio is hidden by noise if its parts would not stand out with the same shares in all groups. "

@@ -11,7 +11,6 @@ from functools import cache
 from statistics import fmean, median
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -116,8 +115,7 @@ def opened(plan: DescribePlan, generator: np.random.Generator, people: int) -> D
         total += np.concatenate([one.sums(counted[one.block.clique], place, PARTIES) for one in plan.readings])
     deviation = plan.deviation(PARTIES)
     total += np.round(generator.normal(0, deviation * ONE, total.size)).astype(np.int64)
-    note = msgspec.structs.replace(plan.note, present=plan.note.parties, standard_deviation=deviation)
-    return DescribeResult(note=note, sums=total, schema=plan.terms.schema)
+    return DescribeResult(note=plan.noted(plan.note.parties), sums=total, schema=plan.terms.schema)
 
 
 Truth = dict[tuple[str, str, str], float]

@@ -2,7 +2,8 @@
 
 A block is a public integer matrix, its readings, with a row for each level of a column. A party counts its rows by cell
 and level; the sums are these counts times the readings. A person adds one row of the matrix to one cell. So what
-neighbours change follows from the matrix alone, and any value of a row is one of its levels.
+neighbours change follows from the matrix alone, and any value of a row is one of its levels. Sums of shares of counts
+are shares of the sums.
 """
 
 from functools import cached_property
@@ -23,6 +24,8 @@ Floats = NDArray[np.float64]
 BITS: Final = 12
 ONE: Final = 1 << BITS
 """What one person counts in the sums, which are whole numbers."""
+LEAST_BITS: Final = 9
+"""Where rows are proven, sums must fit into a field: of many people one counts less, but at least 2^9."""
 MOST_BINS: Final = 32
 """Bins of a number whose quantiles are wanted, at most: each adds noise to the share below a value."""
 MOST_RANGE: Final = 1e50
@@ -33,7 +36,7 @@ MOST_LEVELS: Final = 1000
 
 @final
 class Block(Document):
-    """One set of sums. `by`: the columns of the cells; `within`: cells are also apart by party. `of`: what is read.
+    """One set of sums. `by`: the columns of the cells; `within`: also apart by group of people. `of`: what is read.
 
     `levels`: a count of each level, with bins of a number merged to at most 32. `moments`: number of people, sum and
     sum of squares of a number. `outcome`: people without and with the level `success`.
@@ -55,9 +58,9 @@ class Block(Document):
 class Readings:
     """The matrix of a block, and what its sums mean."""
 
-    def __init__(self, block: Block, schema: Schema) -> None:
-        """Work out the matrix from public bounds and values."""
-        self.block, self.column = block, schema[block.of]
+    def __init__(self, block: Block, schema: Schema, bits: int = BITS) -> None:
+        """Work out the matrix from public bounds and values; a person counts 2^`bits`."""
+        self.block, self.column, self.one = block, schema[block.of], 1 << bits
         self.shape = tuple(schema.domain[name] for name in block.by)
 
     @cached_property
@@ -65,16 +68,16 @@ class Readings:
         """What each level of the column adds to the sums of a cell."""
         column, block = self.column, self.block
         if block.read == "levels":
-            return np.eye(int(self.merged.max()) + 1, dtype=np.int64)[self.merged] * ONE
+            return np.eye(int(self.merged.max()) + 1, dtype=np.int64)[self.merged] * self.one
         found = np.zeros((column.size, 3 if block.read == "moments" else 2), dtype=np.int64)
         if block.read == "outcome":
             success = np.arange(column.levels) == block.success
-            found[: column.levels] = np.column_stack([~success, success]) * ONE
+            found[: column.levels] = np.column_stack([~success, success]) * self.one
             return found
         scaled = (bins_of(column)[0] - self.middle) / self.half
         features = np.column_stack([np.ones(column.levels), scaled, 2 * scaled**2 - 1])
         # clipped again after rounding: a rounding error must not let a person count more
-        found[: column.levels] = np.clip(np.rint(features * ONE), -ONE, ONE).astype(np.int64)
+        found[: column.levels] = np.clip(np.rint(features * self.one), -self.one, self.one).astype(np.int64)
         return found
 
     @cached_property
@@ -116,16 +119,16 @@ class Readings:
         half = self.half
         return np.array([[1.0, 0.0, 0.0], [0.0, half, 0.0], [half**2 / 2, 0.0, half**2 / 2]])
 
-    def cells(self, parties: int) -> int:
+    def cells(self, groups: int) -> int:
         """Return the number of sums."""
-        return prod(self.shape) * int(self.matrix.shape[1]) * (parties if self.block.within else 1)
+        return prod(self.shape) * int(self.matrix.shape[1]) * (groups if self.block.within else 1)
 
-    def sums(self, counts: NDArray[Any], place: int, parties: int) -> NDArray[np.int64]:
-        """Return the sums of one party's counts, at its place among all parties. Private."""
+    def sums(self, counts: NDArray[Any], place: int, groups: int) -> NDArray[np.int64]:
+        """Return the sums of one party's counts, or shares, at the place of its group of people. Private."""
         own = counts.reshape(-1, self.column.size).astype(np.int64) @ self.matrix
         if not self.block.within:
             return own.ravel()
-        every = np.zeros((parties, *own.shape), dtype=np.int64)
+        every = np.zeros((groups, *own.shape), dtype=np.int64)
         every[place] = own
         return every.ravel()
 
@@ -135,7 +138,7 @@ class Readings:
         Added or removed, that is a row of the matrix; replaced, two rows in two cells, or the difference of two rows in
         one. The latter is not larger. Rows that count one level have no negative product. Rows of moments differ by
         d^2 (1 + 4 s^2) for the difference d and the sum s of two scaled numbers up to m, |d| + |s| <= 2 m; this is less
-        than twice 1 + m^2 + (2 m^2 - 1)^2 by .8 at least, which no rounding to 1 / 4096 makes up for.
+        than twice 1 + m^2 + (2 m^2 - 1)^2 by .8 at least, which no rounding to 1 / 512 makes up for.
         """
         return int((self.matrix**2).sum(axis=1).max()) * (1 if neighbours == "add_remove" else 2)
 

@@ -2,14 +2,18 @@
 
 The study names a column of groups, columns to describe, and regressions. From them follow small tables of counts and
 sums of numbers by group (`syndic.methods.describe.blocks`). Every party computes its own, and all together are opened
-once under one copy of noise, as in `marginals`. The coordinator derives shares, means, standard deviations and
+once under one copy of noise, as in `marginals`, over any cut: parties that count a table together have shares of it,
+which each multiplies by the public matrix of a block. The coordinator derives shares, means, standard deviations and
 quantiles by group, their differences and ratios (within strata by Mantel and Haenszel), tests, and regressions with
 robust standard errors. Every variance has a part for sampling and a part for the noise.
 
 *Neighbours*: as the study says, one row for each person. *Sensitivity*: a person adds one row of a public matrix to one
-cell of each block; squares add up over the blocks. *Cost*: one release of all sums; what is derived from them is free.
+cell of each block; squares add up over the blocks. Shares of counts cannot be clipped to a bound: where there are any,
+every party has exactly the declared number of rows, and each is in one cell, which partners prove (`adversary`).
+*Cost*: one release of all sums; what is derived from them is free.
 
-*Who sees what*: as in `marginals`. With `stratum = "party"`, noisy tables of each party are opened, too.
+*Who sees what*: as in `marginals`. With `stratum = "party"`, noisy tables of each party (where several have the same
+people: of each group of people) are opened, too.
 """
 
 from fractions import Fraction
@@ -19,6 +23,8 @@ from typing import ClassVar, Final, Literal, final
 
 import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
+from numpy.typing import NDArray
 
 from syndic.data import Boolean, Integer, Real, Schema
 from syndic.data.column import Listed
@@ -26,28 +32,24 @@ from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel import (
     UNDER_MASKS,
+    Adversary,
     Disclosure,
-    Method,
-    Nothing,
-    Party,
     Requires,
     Session,
     Terms,
     budgets_of,
-    change_of,
     groups_of,
     most_rows,
-    step,
+    shared_people,
 )
-from syndic.methods.describe.blocks import BITS, MOST_BINS, MOST_LEVELS, ONE, Block, Readings, is_number
+from syndic.methods.describe.blocks import BITS, LEAST_BITS, MOST_BINS, MOST_LEVELS, Block, Readings, is_number
 from syndic.methods.describe.opened import DescribeNote, Fit
 from syndic.methods.describe.result import DescribeResult, read_describe
+from syndic.methods.histogram.marginals import CountsTables, Marginals, check_counted, room_for
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
-from syndic.methods.layout import layout_of
+from syndic.methods.layout import Parts, TableLayout, layout_of
 from syndic.model.describe import Kind
-from syndic.mpc.graph import sum_graph
-from syndic.mpc.masked_sum import MaskedSum, SumMasked
-from syndic.mpc.ring import OVERFLOW, ring_for
+from syndic.mpc.ring import LARGEST_FIELD
 from syndic.noise import GaussianShare
 from syndic.privacy import rho_for
 from syndic.privacy.concentrated import part_of
@@ -79,35 +81,55 @@ class DescribePlan(MarginalsPlan):
     @cached_property
     def readings(self) -> tuple[Readings, ...]:
         """The matrices of all blocks."""
-        return tuple(Readings(block, self.terms.schema) for block in self.note.blocks)
+        return tuple(Readings(block, self.terms.schema, self.note.bits) for block in self.note.blocks)
 
-    def deviation(self, present: int) -> float:
-        """Return the standard deviation of the noise on a count, in people, when so many parties contributed."""
-        return float(self.noise.total_variance(present) ** 0.5) / ONE
+    @cached_property
+    def parts(self) -> Parts:
+        """What opens: the sums of every block, which follow from the table of its columns."""
+        places, groups = {names: place for place, names in enumerate(self.cliques)}, len(self.cut.groups)
+        return tuple((places[one.block.clique], one.cells(groups)) for one in self.readings)
 
-    def deviations(self, present: int) -> tuple[float, ...]:
-        """Return that number; it is the same for all sums."""
-        return (self.deviation(present),)
+    @property
+    def one(self) -> int:
+        """What a person counts in the sums."""
+        return 1 << self.note.bits
+
+    def summed(self, party: str, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sums of all blocks, given a party's counts and shares of counts. Private."""
+        groups = self.cut.groups
+        place = next(place for place, group in enumerate(groups) if party in group.parties)
+        tables = np.split(counts, np.cumsum([size for _, size in self.cut.parts])[:-1])
+        found = [
+            one.sums(tables[table], place, len(groups))
+            for one, (table, _) in zip(self.readings, self.parts, strict=True)
+        ]
+        sums = np.concatenate(found)
+        if self.product is not None:
+            return self.masked_sum.ring.lift(self.masked_sum.ring.reduce(sums))
+        # the bound is public, and clipping sums to it never increases the distance between neighbours
+        most = most_rows(self.terms, party) * self.one
+        return np.clip(sums, -most, most)
+
+    def noted(self, present: tuple[str, ...]) -> DescribeNote:
+        """Return the note of a release, when these parties contributed."""
+        found = self.deviations(len(present))
+        deviations = found if len(set(found)) > 1 else ()
+        return msgspec.structs.replace(self.note, present=present, standard_deviation=max(found), deviations=deviations)
 
     @property
     def disclosure(self) -> Disclosure:
         """What every role sees."""
-        unit, counted = self.terms.unit, super().disclosure
         sums = "the noisy tables and sums of all parties together"
         if any(block.within for block in self.note.blocks):
-            sums += ", and noisy tables of each party by itself"
-        sensitivity = (
-            f"{change_of(unit)} one person's row at one party changes all sums together by at most "
-            f"{self.sensitivity / ONE**2:.3f} in squared l2, if a person counts as 1; at up to {unit.parties} of the "
-            f"parties the changes add up, so the noise is calibrated to {unit.parties} time(s) that, and each of these "
-            f"parties is charged 1/{unit.parties} of the budget"
-        )
-        sees = {
-            "coordinator": f"every party's masked sums, which look uniform, who dropped out, and {sums}",
-            "other parties": f"public keys, and {sums}; each knows its own sums and share of the noise",
-            "anyone with the release": sums,
-        }
-        return msgspec.structs.replace(counted, sees=sees, sensitivity=sensitivity)
+            apart = "group of people" if shared_people(self.terms) else "party"
+            sums += f", and noisy tables of each {apart} by itself"
+        return self.disclosed(sums, "sums", "sums")
+
+    @property
+    def change(self) -> str:
+        """What a person changes and by how much, in words."""
+        length = self.sensitivity / self.one**2
+        return f"all sums together by at most {length:.3f} in squared l2, if a person counts as 1"
 
     @property
     def too_large(self) -> tuple[str, str]:
@@ -116,14 +138,17 @@ class DescribePlan(MarginalsPlan):
 
 
 @final
-class Describe(Method, tag="describe"):
+class Describe(CountsTables, tag="describe"):
     """Parameters of a descriptive study.
 
     `group`: the column whose groups are compared; without it, all people are described together. `columns`: what is
     described; by default all others. `stratum`: a column, or "party", within whose strata listed columns are compared
-    as well. `regressions`: each takes one table of its columns. `cell_cap`: the most cells of one table. `colluding`
-    and `missing` as in `marginals`.
+    as well; if parties have the same people, "party" stands for groups of people. `regressions`: each takes one table
+    of its columns. `cell_cap`: the most cells of one table. `colluding`, `missing`, `adversary` and `servers` as in
+    `marginals`.
     """
+
+    why: ClassVar[str] = "noisy tables and sums, over all parties"
 
     title: ClassVar[str] = "Descriptive statistics, comparisons and regressions from masked sums"
     paper: ClassVar[str] = (
@@ -139,12 +164,11 @@ class Describe(Method, tag="describe"):
     cell_cap: int = 100_000
     colluding: int = 1
     missing: int = 0
+    adversary: Adversary | UnsetType = UNSET
+    servers: tuple[str, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        if self.colluding < 1 or self.missing < 0:
-            raise ValueError(
-                f"colluding ({self.colluding}) must be at least 1, missing ({self.missing}) must not be negative"
-            )
+        self._marginals  # noqa: B018 - its own checks are the checks
         named = [name for name in (self.group, self.stratum, *self.columns) if name is not None]
         if len(set(named)) != len(named):
             raise ValueError(f"group, stratum and columns must be different columns ({', '.join(named)})")
@@ -155,10 +179,24 @@ class Describe(Method, tag="describe"):
             raise ValueError("stratum is for the comparison of groups: set group")
 
     @property
+    def _marginals(self) -> Marginals:
+        """How the tables are counted and opened."""
+        return Marginals(
+            colluding=self.colluding,
+            missing=self.missing,
+            adversary=self.adversary or None,
+            servers=self.servers or (),
+        )
+
+    @property
     def requires(self) -> Requires:
         """Public bounds on people, delta for Gaussian noise, and one row for each person."""
         return Requires(
-            people="bound", delta="Gaussian noise", rows=1, because="intervals are for people, each with one row"
+            people="bound",
+            delta="Gaussian noise",
+            rows=1,
+            because="intervals are for people, each with one row",
+            any_cut=True,
         )
 
     def plan(self, terms: Terms) -> DescribePlan:
@@ -174,69 +212,64 @@ class Describe(Method, tag="describe"):
                     f"the table of {', '.join(block.clique)} has {cells:,} cells, and at most cell_cap "
                     f"({self.cell_cap:,}) are counted: use fewer bins or columns"
                 )
-        readings = [Readings(block, schema) for block in blocks]
+        groups = groups_of(terms)
+        if self.missing and shared_people(terms):
+            raise InputError("a group of people is described only if all its parties answer: set missing = 0")
+        layout = layout_of(groups, tuple(dict.fromkeys(block.clique for block in blocks)), schema.domain)
+        check_counted(groups, layout.tables)
+        self._marginals.graph_of(terms)
+        note = DescribeNote(
+            group=self.group,
+            columns=described,
+            stratum=self.stratum,
+            blocks=blocks,
+            fits=fits,
+            parties=tuple(group.parties[0] for group in groups),
+            repeated=terms.unit.parties,
+            bits=self._bits(terms, layout, blocks),
+        )
+        noise, sensitivity = self._noise(terms, blocks, note.bits)
+        counted = self._marginals.plan_from(terms, layout, noise, 1 << note.bits, "describe")
+        shares = dict(zip(layout.tables, counted.covers(), strict=False))
+        return DescribePlan(
+            note=msgspec.structs.replace(note, covers=tuple(shares[one.clique] for one in blocks) if shares else ()),
+            sensitivity=sensitivity,
+            **{name: getattr(counted, name) for name in counted.__struct_fields__},
+        )
+
+    def _noise(self, terms: Terms, blocks: tuple[Block, ...], bits: int) -> tuple[GaussianShare, int]:
+        """Return a party's share of the noise, and what one person of one group changes, in squared l2."""
+        readings, parties = [Readings(block, terms.schema, bits) for block in blocks], terms.unit.parties
         sensitivity = sum(one.sensitivity(terms.unit.neighbours) for one in readings)
-        parties = terms.unit.parties
         noise = GaussianShare(
             sensitivity_squared=Fraction(parties * sensitivity),
             rho=part_of(min(rho_for(budget.epsilon, budget.delta) for budget in budgets_of(terms)), parties),
             parties=len(terms.parties),
             colluding=self.colluding,
             missing=self.missing,
-            dimension=sum(one.cells(len(terms.parties)) for one in readings),
+            dimension=sum(one.cells(len(groups_of(terms))) for one in readings),
         )
-        graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
-        rows = sum(most_rows(terms, party.name) for party in terms.parties)
-        # room for all people with the largest reading in one sum, and for the noise
-        ring = ring_for((rows << BITS) + noise.tail(OVERFLOW / noise.dimension, noise.parties))
-        cliques = tuple(dict.fromkeys(block.clique for block in blocks))
-        return DescribePlan(
-            terms=terms,
-            cut=layout_of(groups_of(terms), cliques, schema.domain),
-            product=None,
-            noise=noise,
-            masked_sum=MaskedSum(label="describe", graph=graph, count=noise.dimension, ring=ring),
-            note=DescribeNote(
-                group=self.group,
-                columns=described,
-                stratum=self.stratum,
-                blocks=blocks,
-                fits=fits,
-                parties=tuple(party.name for party in terms.parties),
-                repeated=parties,
-            ),
-            sensitivity=sensitivity,
-        )
+        return noise, sensitivity
 
-    @step(reveals="masked")
-    def count(self, party: Party[DescribePlan], message: Nothing) -> SumMasked:
-        """Sum what the blocks read from this party's rows, add its share of the noise, and mask the result."""
-        del message
-        plan = party.plan
-        masks = plan.masked_sum.masks(party)
-        counted = dict(zip(plan.cliques, party.table.marginals(plan.cliques), strict=True))
-        names = plan.note.parties
-        sums = np.concatenate(
-            [one.sums(counted[one.block.clique].values, names.index(party.name), len(names)) for one in plan.readings]
-        )
-        # the bound is public, and clipping sums to it never increases the distance between neighbours
-        most = most_rows(party.terms, party.name) << BITS
-        noisy = party.contribute(plan.noise, np.clip(sums, -most, most), why="noisy tables and sums, over all parties")
-        return masks.hide(noisy)
+    def _bits(self, terms: Terms, layout: TableLayout, blocks: tuple[Block, ...]) -> int:
+        """Return how finely sums are counted: where rows are proven, as finely as the largest field has room for."""
+        if not (layout.across and self._marginals.proven):
+            return BITS
+        noise, _ = self._noise(terms, blocks, BITS)
+        # a hundredth more, since noise on coarser sums is rounded otherwise
+        beyond = 101 * room_for(layout, noise, 1 << BITS) // (50 * LARGEST_FIELD)
+        return max(LEAST_BITS, BITS - beyond.bit_length())
 
     def coordinate(self, session: Session[DescribePlan]) -> DescribeResult:
         """Open the noisy sums of all parties."""
-        plan = session.plan
-        total = plan.masked_sum.open(session, self.count)
-        note = msgspec.structs.replace(
-            plan.note, present=total.present, standard_deviation=plan.deviation(len(total.present))
-        )
-        return DescribeResult(note=note, sums=np.asarray(total.values, dtype=np.int64), schema=plan.terms.schema)
+        plan, total = session.plan, self.total(session)
+        sums = np.asarray(total.values, dtype=np.int64)
+        return DescribeResult(note=plan.noted(total.present), sums=sums, schema=plan.terms.schema)
 
     def read(self, plan: DescribePlan, folder: Path) -> DescribeResult:
         """Read back `describe.parquet` and `describe.json`."""
         found = read_describe(plan.terms.schema, folder, plan.masked_sum.count)
-        opened = {"present": found.note.present, "standard_deviation": found.note.standard_deviation}
+        opened = {name: getattr(found.note, name) for name in ("present", "standard_deviation", "deviations")}
         if found.note != msgspec.structs.replace(plan.note, **opened):
             raise InputError(f"{folder.name}: describe.json does not belong to this study")
         return found

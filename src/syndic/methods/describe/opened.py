@@ -14,7 +14,7 @@ from syndic.data.lists import OTHER
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel import Result
-from syndic.methods.describe.blocks import ONE, Block, Readings, is_number
+from syndic.methods.describe.blocks import BITS, Block, Readings, is_number
 from syndic.model.describe import Kind, Sums
 from syndic.model.describe.sums import CLEAR, NORMAL
 from syndic.model.markov.measurement import onto_simplex
@@ -35,7 +35,12 @@ class Fit(Document):
 
 @final
 class DescribeNote(Document):
-    """What was opened: which sums of which parties, and the standard deviation of the noise on a count, in people."""
+    """What was opened: which sums of which parties, and the standard deviation of the noise on a count, in people.
+
+    `deviations`: that of every block, if they differ; `standard_deviation` is then the largest. `parties`: the first of
+    every group of people. `covers`: which share of the people every block counts, unless all count everybody: some
+    groups may lack a column, or have columns at too many parties. A person counts 2^`bits`.
+    """
 
     group: str | None
     columns: tuple[str, ...]
@@ -46,6 +51,9 @@ class DescribeNote(Document):
     repeated: int
     present: tuple[str, ...] = ()
     standard_deviation: float = 0.0
+    deviations: tuple[float, ...] = ()
+    covers: tuple[float, ...] = ()
+    bits: int = BITS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +71,7 @@ class Opened(Result):
             return {EVERYBODY: 0}
         column = self.schema[self.note.group]
         labels, counts = column.labels()[: column.levels], self.people
-        least = CLEAR * self.note.standard_deviation
+        least = CLEAR * self.deviation_of(Block(by=(), of=self.note.group))
         return {label: place for place, label in enumerate(labels) if counts[place] > least}
 
     @cached_property
@@ -93,7 +101,7 @@ class Opened(Result):
         if is_number(described):
             raise InputError(f"'{column}' is a number: ask for its mean or quantiles")
         cells = self.cells(block)
-        counts, least = cells.sum(axis=0), CLEAR * self.deviation_of_count * len(cells) ** 0.5
+        counts, least = cells.sum(axis=0), CLEAR * self.deviation_of(block) * len(cells) ** 0.5
         labels = enumerate(described.labels()[: described.levels])
         return {label: place for place, label in labels if label != OTHER or counts[place] > least}
 
@@ -107,14 +115,18 @@ class Opened(Result):
     def counts(self, column: str, *, stratified: bool = False) -> Floats:
         """Return people by stratum, group and value; parties that dropped out and missing strata are left out."""
         block, levels = self._block(column), list(self.levels(column).values())
-        within = self.strata_of(column) if stratified else None
+        within = self.tabled(column, stratified=stratified)
         groups = len(self.cells(block))
-        counts = self.cells(within or block).reshape(-1, groups, self.readings(block).matrix.shape[1])
-        if within is not None and within.within:
+        counts = self.cells(within).reshape(-1, groups, self.readings(block).matrix.shape[1])
+        if within.within:
             counts = counts[[place for place, name in enumerate(self.note.parties) if name in self.note.present]]
-        elif within is not None:
+        elif within != block:
             counts = counts[: self.schema[within.by[0]].levels]
         return np.asarray(counts[:, list(self.groups.values())][:, :, levels])
+
+    def tabled(self, column: str, *, stratified: bool) -> Block:
+        """Return the block of a listed column; by stratum if that is wanted and there are strata."""
+        return (self.strata_of(column) if stratified else None) or self._block(column)
 
     # Numbers.
 
@@ -142,7 +154,7 @@ class Opened(Result):
 
     @cached_property
     def _matrices(self) -> Mapping[Block, Readings]:
-        return {block: Readings(block, self.schema) for block in self.note.blocks}
+        return {block: Readings(block, self.schema, self.note.bits) for block in self.note.blocks}
 
     @cached_property
     def _starts(self) -> Mapping[Block, slice]:
@@ -152,10 +164,16 @@ class Opened(Result):
             found[block], start = slice(start, stop), stop
         return found
 
+    def deviation_of(self, block: Block) -> float:
+        """Return the standard deviation of the noise on a count of a block, in people."""
+        every = self.note.deviations
+        return every[self.note.blocks.index(block)] if every else self.note.standard_deviation
+
     @property
-    def deviation_of_count(self) -> float:
-        """The standard deviation of the noise on a count, in people."""
-        return self.note.standard_deviation
+    def partly(self) -> Mapping[str, float]:
+        """The columns that are counted together for a part of the people only, and for which share of them."""
+        covers = zip(self.note.blocks, self.note.covers, strict=False)
+        return {" x ".join(block.clique): share for block, share in covers if share < 1}
 
     def readings(self, block: Block) -> Readings:
         """Return the matrix of a block."""
@@ -164,13 +182,13 @@ class Opened(Result):
     def cells(self, block: Block) -> Floats:
         """Return the counts, or people, sums and squares, of all cells of a block (rows)."""
         readings = self.readings(block)
-        sums = self.sums[self._starts[block]].reshape(-1, readings.matrix.shape[1]) / ONE
+        sums = self.sums[self._starts[block]].reshape(-1, readings.matrix.shape[1]) / readings.one
         return np.asarray(sums @ readings.translation.T)
 
     def noise(self, block: Block) -> Floats:
         """Return the covariance of the noise of what a cell of a block has."""
         translation = self.readings(block).translation
-        return np.asarray(self.deviation_of_count**2 * (translation @ translation.T))
+        return np.asarray(self.deviation_of(block) ** 2 * (translation @ translation.T))
 
     def _block(self, column: str) -> Block:
         if column not in self.note.columns:

@@ -74,14 +74,14 @@ class DescribeResult(Opened):
     def chi_squared(self, column: str, *, stratified: bool = False) -> ChiSquared | None:
         """Test that a listed column has the same shares in all groups; `stratified`: within every stratum."""
         counts = self.counts(column, stratified=stratified)
-        return independence(counts, self.deviation_of_count**2, self.note.repeated)
+        return independence(counts, self._variance(column, stratified=stratified), self.note.repeated)
 
     def trend(self, column: str, *, stratified: bool = False) -> ChiSquared | None:
         """Test it against shares that rise or fall with the order of groups and values."""
         counts, group = self.counts(column, stratified=stratified), self.schema[self.note.group or column]
         rows = _scores(group)[list(self.groups.values())]
         columns = _scores(self.schema[column])[list(self.levels(column).values())]
-        return trend(counts, self.deviation_of_count**2, rows, columns, self.note.repeated)
+        return trend(counts, self._variance(column, stratified=stratified), rows, columns, self.note.repeated)
 
     # Numbers.
 
@@ -101,7 +101,7 @@ class DescribeResult(Opened):
         return quantile(
             counts[place],
             people,
-            self.deviation_of_count**2,
+            self._variance(column),
             edges,
             chance,
             whole=whole,
@@ -145,8 +145,12 @@ class DescribeResult(Opened):
             raise InputError(f"'{level}' is not a value of '{column}' ({', '.join(levels[:8])})")
         counts = self.counts(column, stratified=stratified)
         own = counts[..., levels.index(level)]
-        noise = self.deviation_of_count**2 * np.array([1.0, len(levels) - 1.0])
+        noise = self._variance(column, stratified=stratified) * np.array([1.0, len(levels) - 1.0])
         return np.stack([own, counts.sum(axis=-1) - own], axis=-1), noise
+
+    def _variance(self, column: str, *, stratified: bool = False) -> float:
+        """Return the variance of the noise on a count of a column."""
+        return self.deviation_of(self.tabled(column, stratified=stratified)) ** 2
 
     # Regressions.
 
@@ -270,7 +274,8 @@ class DescribeResult(Opened):
             "statistics": len(every),
             "hidden by the noise": sum(row.found.value is None for row in every),
             "parties in the sum": len(self.note.present),
-            "standard deviation of a count": round(self.deviation_of_count, 3),
+            "standard deviation of a count": round(self.note.standard_deviation, 3),
+            **({"share of the people": f"{min(self.partly.values()):.0%}"} if self.partly else {}),
         }
 
 

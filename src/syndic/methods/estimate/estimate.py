@@ -4,6 +4,9 @@ DSSA: every party adds up a sufficient statistic, clipped to public bounds, and 
 maximum likelihood estimate. DSaA: every party averages bias-corrected estimates of blocks of rows and adds noise.
 "masked": the statistics of DSSA in a masked sum, with one copy of noise on the sum over all parties.
 
+*Any cut*: in a group of people whose columns are at several parties, the first that holds the column sums it up; the
+others are not asked, and charged nothing. With "masked" they add zeros and their share of the noise, and are charged.
+
 *Neighbours*: one row is replaced, at each of up to `unit.parties` parties. Under add/remove a party draws as many rows
 as the study says, so that adding or removing a person replaces at most one of them. *Cost*: one release, of this
 party's sums or of the sum over all. *Who sees what*: everybody sees the noisy sums, of each party, or with "masked" of
@@ -25,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.document import from_file
-from syndic.errors import InputError
+from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     UNDER_MASKS,
     Message,
@@ -37,11 +40,13 @@ from syndic.kernel import (
     Terms,
     budget_of,
     budgets_of,
+    groups_of,
     member,
     people_of,
     step,
 )
-from syndic.methods.estimate.plan import FINE, EstimatePlan, Law, Layout, PublishedLaplace, Share, layout_of
+from syndic.methods.estimate.plan import FINE, EstimatePlan, Law, Layout, Share, layout_of
+from syndic.methods.estimate.published import PublishedLaplace
 from syndic.methods.estimate.result import (
     Estimates,
     EstimatesResult,
@@ -133,25 +138,32 @@ class Estimate(Method, tag="estimate"):
             neighbours="replace" if self.as_published else None,
             rows=1,
             because="means are divided by a public number of rows, one for each person",
+            any_cut=True,
         )
+
+    def counting(self, terms: Terms) -> tuple[str, ...]:
+        """Return the parties that sum up the column: the first that holds it, in every group of people."""
+        first = {group.holders.get(self.column) for group in groups_of(terms)}
+        return tuple(party.name for party in terms.parties if party.name in first)
 
     def plan(self, terms: Terms) -> EstimatePlan:
         """Make the fixed-point table of the column, and calibrate the noise to the change by one replaced row."""
-        if self.scheme in ("cssa", "csaa") and len(terms.parties) > 1:
+        counting = self.counting(terms)
+        if self.scheme in ("cssa", "csaa") and len(counting) > 1:
             raise InputError(f'scheme "{self.scheme}" is for one party: use "d{self.scheme[1:]}" for several parties')
         if self.in_blocks and self.family.unbounded and not (self.least and self.most):
             raise InputError("block estimates of this family have no natural bounds: set least and most")
-        members_of(self.groups, [party.name for party in terms.parties])
+        members_of(self.groups, counting)
         layout = layout_of(terms.schema, self.column, self.family, self.bits, self.least, self.most)
         return self.plan_from(layout, terms)
 
     def plan_from(self, layout: Layout, terms: Terms) -> EstimatePlan:
         """Return the plan with a table that was computed before; the table does not depend on budget or scheme."""
-        names = [party.name for party in terms.parties]
+        names = self.counting(terms)
         blocks = {name: self.blocks_at(terms, name) for name in names} if self.in_blocks else {}
         differ = bool(self.groups) if self.differ is None else self.differ
         if self.scheme == "masked":
-            graph = sum_graph(len(names), colluding=self.colluding, missing=self.missing)
+            graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
             parts = parts_of(self.groups, names)
             count = layout.dimension * len(parts)
             share = self._share(layout, terms, count)
@@ -160,10 +172,11 @@ class Estimate(Method, tag="estimate"):
             ring = ring_for(largest + share.tail(OVERFLOW / count, share.parties))
             masked_sum = MaskedSum(label="statistics", graph=graph, count=count, ring=ring)
             return EstimatePlan(
-                terms=terms, layout=layout, blocks=blocks, noise={}, share=share, masked_sum=masked_sum, parts=parts,
-                differ=differ,
+                terms=terms, layout=layout, counting=names, blocks=blocks, noise={}, share=share,
+                masked_sum=masked_sum, parts=parts, differ=differ,
             )  # fmt: skip
-        return EstimatePlan(terms=terms, layout=layout, blocks=blocks, noise=self._noise(layout, terms), differ=differ)
+        noise = self._noise(layout, terms)
+        return EstimatePlan(terms=terms, layout=layout, counting=names, blocks=blocks, noise=noise, differ=differ)
 
     def blocks_at(self, terms: Terms, party: str) -> int:
         """Return the number of blocks at one party, from public numbers."""
@@ -173,7 +186,7 @@ class Estimate(Method, tag="estimate"):
         if self.as_published:
             return printed_blocks(people, epsilon)
         # the bias of a block of one row is taken to be as wide as the set, so the formula has no unit
-        setting = Setting(parties=len(terms.parties), people=people, epsilon=epsilon, information=1.0)
+        setting = Setting(parties=len(self.counting(terms)), people=people, epsilon=epsilon, information=1.0)
         return best_blocks(setting, diameter=1.0)
 
     # The parties' side.
@@ -182,6 +195,10 @@ class Estimate(Method, tag="estimate"):
     def answer(self, party: Party[EstimatePlan], message: Nothing) -> NoisySums:
         """Sum statistics of rows or estimates of blocks, in fixed point, and add noise."""
         del message
+        if party.name not in party.plan.counting:
+            raise RefusedError(
+                f"{party.name} does not sum up '{self.column}': another party of its group does, or none"
+            )
         codes = self._codes(party)
         sums = self._block_sums(party, codes) if self.in_blocks else party.plan.layout.sums(codes)
         law = party.plan.noise[party.name]
@@ -194,9 +211,11 @@ class Estimate(Method, tag="estimate"):
         masked_sum, share = party.plan.masked
         masks = masked_sum.masks(party)
         # a party's rows count in its own part; its share of the noise is in all parts
-        own = np.array([[party.name in part] for part in party.plan.parts], dtype=np.int64)
-        sums = (own * party.plan.layout.sums(self._codes(party))).ravel()
-        noisy = party.contribute(share, sums, why="noisy statistics, one sum over all parties")
+        sums = np.zeros((len(party.plan.parts), party.plan.layout.dimension), dtype=np.int64)
+        for place, part in enumerate(party.plan.parts):
+            if party.name in part:
+                sums[place] = party.plan.layout.sums(self._codes(party))
+        noisy = party.contribute(share, sums.ravel(), why="noisy statistics, one sum over all parties")
         return masks.hide(noisy)
 
     def _codes(self, party: Party[EstimatePlan]) -> NDArray[np.int64]:
@@ -241,11 +260,11 @@ class Estimate(Method, tag="estimate"):
                 if not set(part).isdisjoint(present)
             }
         else:
-            answers = session.ask(self.answer, Nothing())
+            answers = session.ask(self.answer, dict.fromkeys(plan.counting, Nothing()))
             present = tuple(answers)
             means = {(name,): plan.mean_of(name, answer.values) for name, answer in answers.items()}
         alone = {part[0]: part for part in means if len(part) == 1} if len(means) > 1 else {}
-        members = members_of(self.groups, [party.name for party in plan.terms.parties])
+        members = members_of(self.groups, plan.counting)
         named = {**alone, **{name: inside for name, inside in members.items() if not set(inside).isdisjoint(present)}}
         return EstimatesResult(
             estimates=Estimates(
@@ -276,7 +295,7 @@ class Estimate(Method, tag="estimate"):
 
     def _noise(self, layout: Layout, terms: Terms) -> Mapping[str, Law | PublishedLaplace]:
         """Return the noise on each party's sums; a person at several parties is charged a part at each of them."""
-        budgets = {party.name: budget_of(terms, party.name) for party in terms.parties}
+        budgets = {name: budget_of(terms, name) for name in self.counting(terms)}
         if self.as_published:
             published = _published_block_noise if self.in_blocks else _published_noise
             return {

@@ -4,10 +4,8 @@ A value becomes a code on a fine public grid, and the code's statistic is looked
 table to a sum, and the distance between two lines is exact: it needs no argument about rounding.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
 
@@ -16,18 +14,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Boolean, Categorical, Integer, Ordinal, Real, Schema
-from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import GROUPS, Disclosure, Plan, Resources, beyond_unit, budget_of, everybody, member, people_of
+from syndic.kernel import (
+    ALIGNED,
+    GROUPS,
+    Disclosure,
+    Plan,
+    Resources,
+    beyond_unit,
+    budget_of,
+    everybody,
+    groups_of,
+    member,
+    not_covered,
+    people_of,
+    picture,
+    shared_people,
+)
+from syndic.methods.estimate.published import PublishedLaplace
 from syndic.methods.estimate.result import NoisyMean, stacked
 from syndic.model import AnyFamily, Multinomial
 from syndic.model.families.estimate import Estimated, Model, estimate_by_blocks, estimate_by_statistics
 from syndic.model.families.family import Array
 from syndic.mpc.masked_sum import MaskedSum
 from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
-from syndic.privacy import Event, PureEvent
-from syndic.privacy.concentrated import PICO
-from syndic.random import Randomness, generator
+from syndic.privacy import Event
 
 FINE = 2**16
 """Steps over the range of a statistic or a parameter: so fine that rounding is negligible beside any noise."""
@@ -179,33 +190,6 @@ def _diameters(steps: NDArray[np.int64], name: str) -> tuple[int, int]:
     return l1, l2
 
 
-@final
-class PublishedLaplace(Document):
-    """The paper's noise on fixed-point sums: a floating-point Laplace draw of this scale, rounded. Not private.
-
-    `sensitivity`: the l1 change of the sums by one row; the paper uses the Euclidean diameter instead.
-    """
-
-    scale: float
-    sensitivity: float
-
-    @property
-    def event(self) -> PureEvent:
-        """The cost in real arithmetic."""
-        holds = Fraction(math.ceil(Fraction(self.sensitivity) / Fraction(self.scale) * PICO), PICO)
-        return PureEvent(epsilon=holds, what="continuous Laplace, as published")
-
-    @property
-    def variance(self) -> float:
-        """Variance of one draw, in squared steps."""
-        return 2 * self.scale**2
-
-    def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        """Return the values with noise, rounded to whole steps."""
-        noise = generator(randomness).laplace(0.0, self.scale, values.shape)
-        return np.rint(values + noise).astype(np.int64)
-
-
 Law = DiscreteLaplace | DiscreteGaussian
 Share = LaplaceShare | GaussianShare
 
@@ -214,11 +198,13 @@ Share = LaplaceShare | GaussianShare
 class EstimatePlan(Plan):
     """The table of the column, and the noise: on each party's sums, or shares of one noise on the masked sum.
 
-    `blocks`: the number of blocks at each party, if estimates of blocks are summed instead of statistics of rows.
+    `counting`: the parties that sum up the column, one of each group of people where somebody holds it. `blocks`: the
+    number of blocks at each of them, if estimates of blocks are summed instead of statistics of rows.
     `parts`: the parties whose masked sums open together; `differ`: whether the parties' distributions may differ.
     """
 
     layout: Layout
+    counting: tuple[str, ...]
     blocks: Mapping[str, int]
     noise: Mapping[str, Law | PublishedLaplace]
     share: Share | None = None
@@ -239,9 +225,23 @@ class EstimatePlan(Plan):
         return ("answer",) if self.masked_sum is None else self.masked_sum.rounds("add")
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One release: of this party's sums, or of the sum over all parties, charged in full to each."""
+        """One release: of this party's sums, if it has any, or of the sum over all parties, charged in full to each."""
         self.check_party(party)
+        if self.share is None and party not in self.counting:
+            return ()
         return ((self.noise[party] if self.share is None else self.share).event,)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Who holds the column, where groups of people have several parties or lack it."""
+        groups = groups_of(self.terms)
+        several = shared_people(self.terms) or len(self.counting) < len(groups)
+        return picture(groups, self.layout.schema.names) if several else ()
+
+    @property
+    def uncovered(self) -> tuple[str, ...]:
+        """Whether the column is summed up for a part of the people only."""
+        return not_covered(groups_of(self.terms), self.layout.schema.names) if self.held else ()
 
     @cached_property
     def resources(self) -> Resources:
@@ -263,7 +263,7 @@ class EstimatePlan(Plan):
             spreads = [(part, self.mean_of_all(tuple(parties), nothing, part).noise ** 0.5) for part in self.parts]
             return tuple(f"{what}{f' of {len(part)} parties' * several}: {_listed(one)}" for part, one in spreads)
         notes = []
-        for name in parties:
+        for name in self.counting:
             what = f"{self.blocks[name]} blocks, noise" if self.blocks else "noise"
             spread = self.mean_of(name, nothing).noise ** 0.5
             notes.append(f"{name}: {what} of standard deviation {_listed(spread)} on its mean")
@@ -282,7 +282,8 @@ class EstimatePlan(Plan):
         All parties in the sum add noise to every part of it.
         """
         layout, share = self.layout, self.masked[1]
-        people = sum(member(self.terms, name).people or 0 for name in present if not part or name in part)
+        found = [name for name in self.counting if name in present and (not part or name in part)]
+        people = sum(member(self.terms, name).people or 0 for name in found)
         peaked = 3 * share.honest / len(present) if isinstance(share, LaplaceShare) else 0.0
         noise = share.total_variance(len(present)) * (layout.unit / people) ** 2
         mean = layout.start + layout.unit * values / people
@@ -311,7 +312,9 @@ class EstimatePlan(Plan):
         """What every role sees."""
         unit, masked = self.terms.unit, self.masked_sum is not None
         every = "all parties" if len(self.parts) < 2 else "each set of parties with the same groups"
-        noisy = f"the noisy sums of {every} together" if masked else "every party's noisy sums"
+        shared = shared_people(self.terms)
+        each = f"the noisy sums of {' and of '.join(self.counting)}" if shared else "every party's noisy sums"
+        noisy = f"the noisy sums of {every} together" if masked else each
         sees = f"{noisy}, and the estimates and intervals computed from them"
         masks = {
             "coordinator": f"every party's masked sums, which look uniform, who dropped out, {sees}",
@@ -325,10 +328,11 @@ class EstimatePlan(Plan):
             sensitivity=self._sensitivity(),
             not_protected=(
                 GROUPS,
-                beyond_unit(unit),
+                f"people in more than {unit.parties} of the groups" if shared else beyond_unit(unit),
                 f"{sizes}, the column, its bounds and the set of parameters: they are public",
                 "against a wrong family: intervals are valid only for the named distribution, of clipped values",
                 *((pooled,) if masked else ()),
+                *((ALIGNED,) if shared else ()),
             ),
             departures=self._departures(),
         )
@@ -351,7 +355,8 @@ class EstimatePlan(Plan):
                 "one of them"
             )
         noise = "each party's noise" if self.masked_sum is None else "the noise of the one sum"
-        return f"{change}. A person is at no more than {unit.parties} of the parties; {noise} is calibrated to that"
+        where = "in no more than {} of the groups" if shared_people(self.terms) else "at no more than {} of the parties"
+        return f"{change}. A person is {where.format(unit.parties)}; {noise} is calibrated to that"
 
     def _departures(self) -> tuple[str, ...]:
         """Return the claims of the paper that the published variant does not meet."""

@@ -54,8 +54,8 @@ from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, 
 from syndic.methods.layout import Names, TableLayout, layout_of
 from syndic.methods.product_steps import ProductSteps
 from syndic.mpc.dealer import deal_products
-from syndic.mpc.graph import sum_graph
-from syndic.mpc.masked_sum import MaskedSum, SumMasked
+from syndic.mpc.graph import SumGraph, sum_graph
+from syndic.mpc.masked_sum import MaskedSum, SumMasked, Total
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.ring import OVERFLOW, ring_for
 from syndic.mpc.threeserver import check_servers, product_by
@@ -66,6 +66,8 @@ from syndic.privacy.concentrated import part_of
 
 class CountsTables(ProductSteps):
     """The parties' steps of a method that opens one sum of tables, over any cut; keys are those of sum and product."""
+
+    why: ClassVar[str] = "noisy marginal tables, one sum over all parties"
 
     def product_at(self, party: Party[MarginalsPlan]) -> SecureProduct:
         """Return the product of all tables across parties."""
@@ -83,17 +85,20 @@ class CountsTables(ProductSteps):
         del message
         plan = party.plan
         masks = plan.masked_sum.masks(party)
-        values = plan.counts.of(party, partial(_count, party))
-        noise, why = plan.noise_at(party.name), "noisy marginal tables, one sum over all parties"
-        return masks.hide(party.contribute(noise, values, why=why))
+        values = plan.summed(party.name, plan.counts.of(party, partial(_count, party)))
+        return masks.hide(party.contribute(plan.noise_at(party.name), values, why=self.why))
 
-    def opened(self, session: Session[MarginalsPlan]) -> MarginalTables:
-        """Open the noisy sum of all parties' tables."""
+    def total(self, session: Session[MarginalsPlan]) -> Total:
+        """Open the noisy sum over all parties."""
         plan, sums = session.plan, session.plan.masked_sum.start(session)
         if plan.product is not None:
             deal_products(session, self, plan.product)
-        total = plan.masked_sum.open_next(sums, self.count, Nothing(), plan.masked_sum.count, plan.masked_sum.ring)
-        scale, deviations = plan.terms.unit.scale, plan.deviations(len(total.present))
+        return plan.masked_sum.open_next(sums, self.count, Nothing(), plan.masked_sum.count, plan.masked_sum.ring)
+
+    def opened(self, session: Session[MarginalsPlan]) -> MarginalTables:
+        """Open the noisy sum of all parties' tables."""
+        plan, total = session.plan, self.total(session)
+        scale, deviations = plan.one, plan.deviations(len(total.present))
         note = MarginalsNote(
             present=total.present,
             standard_deviation=max(deviations),
@@ -110,6 +115,22 @@ def _count(party: Party[MarginalsPlan], tables: Sequence[Names]) -> list[NDArray
     # the bound is public, and clipping counts to it never increases the distance between neighbours
     most = most_rows(party.terms, party.name)
     return [np.minimum(table.values, most) for table in party.table.marginals(tables)]
+
+
+def room_for(layout: TableLayout, noise: Share, most: int) -> int:
+    """Return how large a sum of all people in one cell can be, and its noise, if a person adds `most`."""
+    people = sum(group.people for group in layout.groups)
+    return people * most + noise.tail(OVERFLOW / noise.dimension, noise.parties)
+
+
+def check_counted(groups: Sequence[Group], tables: Sequence[Names]) -> None:
+    """Raise `InputError` for a table that no group of people can count."""
+    for columns in tables:
+        if not covered(groups, columns):
+            raise InputError(
+                f"no group has {', '.join(columns)} at one or two parties: nobody can count them together. Leave "
+                "one of them out"
+            )
 
 
 @final
@@ -168,15 +189,22 @@ class Marginals(CountsTables, tag="marginals"):
         """Choose the tables, calibrate the noise to the strictest budget, and size the ring for both."""
         groups = groups_of(terms)
         layout = layout_of(groups, self._tables(terms, groups), terms.schema.domain)
-        graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
-        noise = self._noise(terms, layout)
-        # room for all rows of all people in one cell, and for the noise
-        room = sum(group.people for group in groups) * terms.unit.most
-        room += noise.tail(OVERFLOW / noise.dimension, noise.parties)
+        self.graph_of(terms)  # says what is wrong with the number of parties better than the noise does
+        return self.plan_from(terms, layout, self._noise(terms, layout), terms.unit.most)
+
+    def plan_from(
+        self, terms: Terms, layout: TableLayout, noise: Share, most: int, what: str = "marginals"
+    ) -> MarginalsPlan:
+        """Return the plan that opens these tables, or sums of them to which a person adds `most` at most."""
+        room = room_for(layout, noise, most)
         product = self._multiplied(terms, layout, room)
         ring = product.sizes.ring if product else ring_for(room)
-        masked_sum = MaskedSum(label="marginals", graph=graph, count=noise.dimension, ring=ring)
+        masked_sum = MaskedSum(label=what, graph=self.graph_of(terms), count=noise.dimension, ring=ring)
         return MarginalsPlan(terms=terms, noise=noise, masked_sum=masked_sum, cut=layout, product=product)
+
+    def graph_of(self, terms: Terms) -> SumGraph:
+        """Return who shares masks with whom; raise `InputError` for a number of parties that no sum allows."""
+        return sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
 
     def _multiplied(self, terms: Terms, layout: TableLayout, room: int) -> SecureProduct | None:
         """Return the product of all tables that two parties count together, in a ring with room for the sum."""
@@ -186,16 +214,20 @@ class Marginals(CountsTables, tag="marginals"):
             raise InputError("parties that multiply must all answer: set missing = 0, or name no table of two parties")
         for name in self.servers:
             member(terms, name)
-        proven = adversary_of(self.adversary, self.colluding) == "active"
         return product_by(
             self.servers,
             label="product",
-            sizes=layout.sizes(terms, room, proven=proven),
+            sizes=layout.sizes(terms, room, proven=self.proven),
             pairs=tuple(layout.across),
             groups=layout.widths,
-            proven=proven,
+            proven=self.proven,
             cells={pair: layout.cells(pair) for pair in layout.across},
         )
+
+    @property
+    def proven(self) -> bool:
+        """Whether parties that multiply prove their rows."""
+        return adversary_of(self.adversary, self.colluding) == "active"
 
     def coordinate(self, session: Session[MarginalsPlan]) -> MarginalTables:
         """Open the noisy sum of all parties' tables."""
@@ -210,10 +242,7 @@ class Marginals(CountsTables, tag="marginals"):
         names, domain = terms.schema.names, terms.schema.domain
         for columns in self.cliques:
             domain.axes(columns)
-            if not covered(groups, columns):
-                raise InputError(
-                    f"cliques: no group has {', '.join(columns)} at one or two parties: nobody can count them together"
-                )
+        check_counted(groups, self.cliques)
         if self.cliques:
             return self.cliques
         sizes = dict(zip(names, domain.sizes, strict=True))

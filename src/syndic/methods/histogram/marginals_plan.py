@@ -2,6 +2,9 @@
 
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from syndic.data import Domain
 from syndic.kernel import (
     ALIGNED,
@@ -20,7 +23,7 @@ from syndic.kernel import (
     trust_with_groups,
     units_of,
 )
-from syndic.methods.layout import Counts, Drawn, TableLayout, TableNoise
+from syndic.methods.layout import Counts, Drawn, Parts, TableLayout, TableNoise
 from syndic.mpc.masked_sum import MaskedSum
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.threeserver import STAGES, servers_of
@@ -64,8 +67,23 @@ class MarginalsPlan(Plan):
 
     @property
     def counts(self) -> Counts:
-        """What each party adds to the sum."""
+        """What each party counts, or shares of it."""
         return Counts(layout=self.cut, product=self.product)
+
+    @property
+    def parts(self) -> Parts:
+        """What opens: all counts, or what else follows from each table."""
+        return self.cut.parts
+
+    @property
+    def one(self) -> int:
+        """What one row counts in the sum."""
+        return self.terms.unit.scale
+
+    def summed(self, party: str, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what a party adds to the sum, given its counts and shares of counts. Private."""
+        del party
+        return counts
 
     @cached_property
     def alone(self) -> tuple[bool, ...]:
@@ -80,14 +98,16 @@ class MarginalsPlan(Plan):
         if not any(self.alone) or not isinstance(self.noise, GaussianShare):
             return self.noise
         whole: Drawn = whole_noise(self.noise)
-        shared, own = (self.cut.marked(lambda who: len(who) > 1), self.cut.marked(lambda who: who == {party}))
-        return TableNoise(self.noise.event, self.noise, whole, shared, own)
+        shared = self.cut.marked(lambda who: len(who) > 1, self.parts)
+        return TableNoise(
+            self.noise.event, self.noise, whole, shared, self.cut.marked(lambda who: who == {party}, self.parts)
+        )
 
     def deviations(self, present: int) -> tuple[float, ...]:
-        """Return the standard deviation of a count of every table, in rows, when so many parties contributed."""
+        """Return the standard deviation of a count of every part, in rows, when so many parties contributed."""
         shared = float(self.noise.total_variance(present) ** 0.5)
         alone = whole_noise(self.noise).variance ** 0.5 if isinstance(self.noise, GaussianShare) else shared
-        return tuple((alone if one else shared) / self.terms.unit.scale for one in self.alone)
+        return tuple((alone if self.alone[place] else shared) / self.one for place, _ in self.parts)
 
     def deviation(self, present: int) -> float:
         """Return the largest of them."""
@@ -162,30 +182,32 @@ class MarginalsPlan(Plan):
     @property
     def disclosure(self) -> Disclosure:
         """What every role sees."""
-        unit, graph, noisy = self.terms.unit, self.masked_sum.graph, "the noisy tables of all parties together"
+        return self.disclosed("the noisy tables of all parties together", "tables", "counts")
+
+    def disclosed(self, noisy: str, masked: str, own: str) -> Disclosure:
+        """Return what every role sees, given what opens, what is masked, and what a party knows of it."""
+        unit, graph = self.terms.unit, self.masked_sum.graph
         rows = "shares of tables" if self._served else "masked rows of its group"
         rows = f"{rows}, which look uniform, " if self.product else ""
         sealed = "sealed rows that it cannot read, " if self.product else ""
         shared = shared_people(self.terms)
-        party, places = ("group", "groups") if shared else ("party", "parties")
         return Disclosure(
             sees={
-                "coordinator": f"{sealed}every party's masked tables, which look uniform, who dropped out, and {noisy}",
+                "coordinator": f"{sealed}every party's masked {masked}, which look uniform, who dropped out, "
+                f"and {noisy}",
                 **(
                     {f"servers {', '.join(self._served)}": "one share of all rows each, which looks uniform"}
                     if self._served
                     else {}
                 ),
-                "other parties": f"public keys, {rows}and {noisy}; each knows its own counts and share of the noise",
+                "other parties": f"public keys, {rows}and {noisy}; each knows its own {own} and share of the noise",
                 "anyone with the release": noisy,
             },
             sensitivity=(
-                f"{change_of(unit)} one person's {unit.rows} row(s) at one {party} changes each of {len(self.cliques)} "
-                f"table(s) by at most {unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2"
-                f"{units_of(unit)}; at "
-                f"up to {unit.parties} of the {places} the changes add up in the same "
-                f"sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these parties is charged "
-                f"1/{unit.parties} of the budget"
+                f"{change_of(unit)} one person's {unit.rows} row(s) at one {'group' if shared else 'party'} changes "
+                f"{self.change}; at up to {unit.parties} of the {'groups' if shared else 'parties'} the changes add up "
+                f"in the same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these "
+                f"parties is charged 1/{unit.parties} of the budget"
             ),
             not_protected=(
                 GROUPS,
@@ -200,6 +222,15 @@ class MarginalsPlan(Plan):
             trust=trust_with_groups(self.masked_sum.graph.colluding, proven=self.product.proven, servers=self._served)
             if self.product
             else "",
+        )
+
+    @property
+    def change(self) -> str:
+        """What a person changes and by how much, in words."""
+        unit = self.terms.unit
+        return (
+            f"each of {len(self.cliques)} table(s) by at most {unit.l1_of_counts()} in l1 and "
+            f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}"
         )
 
     @property
