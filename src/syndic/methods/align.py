@@ -144,7 +144,8 @@ class AlignPlan(Plan):
         seconds, carried = 1.0, 0
         for each in sets:
             count = len(each.bounds)
-            one = _HASH_SECONDS + (count + 1) * _POWER_SECONDS + _TABLE_SECONDS
+            powers = count if each.two else count + 1
+            one = _HASH_SECONDS + powers * _POWER_SECONDS + (not each.two) * _TABLE_SECONDS
             seconds += max(each.bounds.values()) * one
             carried += 2 * POINT_BYTES * count * sum(each.bounds.values()) + 16 * count * each.shape.words
         return Resources(
@@ -276,7 +277,7 @@ class Align(Method, tag="align"):
             PrivateIntersection(
                 bounds={party: known[party] for party in known if party in parties},
                 rule=self.rule,
-                shape=table_shape(max(known[party] for party in parties)),
+                shape=table_shape(max(known[party] for party in parties) if len(parties) > 2 else 0),
                 chunk=CHUNK,
                 secret=secret,
                 name=name,
