@@ -19,7 +19,7 @@ from syndic.kernel import Call, Message, Party, Reply, decode, encode, run, step
 from syndic.methods.align import Align, AlignPlan
 from syndic.mpc.align.point import points_of, raised
 from syndic.mpc.align.table import FIELD, bins_of, field_words, table_shape
-from syndic.mpc.align.work import AlignBox, AlignDone, AlignTable, Ids, Own, hash_of, piece
+from syndic.mpc.align.work import AlignBox, AlignDone, AlignTable, Ids, Own, digests_of, hash_of, piece
 from syndic.mpc.key import context, derive
 from syndic.mpc.seal import Mail, Place, seal, unseal
 from syndic.random import SystemRandomness
@@ -248,6 +248,7 @@ def test_a_party_that_returns_the_others_points_as_its_own_ends_the_run(tmp_path
     """
     study = align_study()
     carrier, session = carried(study, {name: table(list(HELD[name]), 1) for name in ("north", "south")}, tmp_path)
+    known: dict[int, bytes] = {}
 
     def reflect(step: str, party: str, body: bytes) -> bytes:
         hop = {"align_raise": 1, "align_finish": 2}.get(step)
@@ -258,10 +259,19 @@ def test_a_party_that_returns_the_others_points_as_its_own_ends_the_run(tmp_path
             given = Place(study=study.digest, label=f"align 0 {hop}", sender="south", receiver="north")
             answer = decode(carrier.reply("align_blind" if hop == 1 else "align_raise", "north"), Mail)
             points = unseal(pair, answer.boxes["south"], got)
+            known[hop] = points
             return encode(AlignBox(number=0, hop=hop, box=seal(pair, points, given, SystemRandomness())))
         if party == "north" and step == "align_confirm":
-            found = inside(carrier, study, "north").recall("align done", AlignDone).people
-            assert found == 60, "up to here the attack works: every point of north's is in what it got"
+            north = inside(carrier, study, "north")
+            done, key = (
+                north.recall("align done", AlignDone),
+                derive(north.plan.intersection.secret.value(north), "tags"),
+            )
+            assert done.people == 60, "up to here the attack works: every point of north's is in what it got"
+            tags = digests_of(known[2], 32, key)
+            orders = sorted(piece(tags, 2 * place + 1, 16) for place in range(60))
+            # south has all labels, the key and the order of places; it lacks the ids
+            assert done.digest != hashlib.sha256(context("alignment", study.digest, *orders)).digest()
         return body
 
     carrier.change = reflect
