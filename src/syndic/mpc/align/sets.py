@@ -132,7 +132,7 @@ class PrivateIntersections(SubProtocol):
 
     @step(reveals="public")
     def align_done(self, party: Party, message: AlignMail) -> AlignDone:
-        """Check that all parties found the same; then store the order and return the number of common people."""
+        """Check that all parties found the same; then store the order and return the number, if it is told."""
         done = self.turn(party).align_done(party, message)
         party.remember(_DONE, SetsDone(done=self._finished(party) + 1))
         return done

@@ -14,14 +14,15 @@
    has hashes of the ids in it: whoever returns somebody's own points as its own, without the ids, does not know it.
 
 *Who learns what.* Every set is padded with random points to its party's public bound, so sizes stay hidden. The
-coordinator carries sealed boxes and tables that are uniform to it: it learns how many people are common, which it
-publishes. A party learns which of its ids are common; of its other ids it does not learn who else holds them, and it
-cannot test ids that it did not submit. Colluding parties learn, of ids that one of them submitted, whether all the
-others hold them. A coordinator that adds correctly adds nothing to that. One that sends a wrong sum and helps one of
-three or more parties lets it test one guess, which of its ids another party holds; the run then ends. Steps are
-answered once, so nobody gets more powers than its bound. *Semi-honest*: a party may submit ids that it does not hold,
-as many as its bound, and learns which of them are common: no private set intersection can detect that. *Abort*: parties
-compare their results before they publish anything about them, and a party whose order differs ends the run.
+coordinator carries sealed boxes and tables that are uniform to it: it learns how many people are common if the parties
+tell it. A party learns which of its ids are common, and so how many; of its other ids it does not learn who else holds
+them, and it cannot test ids that it did not submit. Colluding parties learn, of ids that one of them submitted, whether
+all the others hold them. A coordinator that adds correctly adds nothing to that. One that sends a wrong sum and helps
+one of three or more parties lets it test one guess in each set, which of its ids another party holds; a wrong one ends
+the run. Steps are answered once, so nobody gets more powers than its bound. *Semi-honest*: a party may submit ids that
+it does not hold, as many as its bound, and learns which of them are common: no private set intersection can detect
+that. *Abort*: parties compare their results before they publish anything about them, and a party whose order differs
+ends the run.
 
 After Meadows 1986 and Huberman, Franklin and Hogg 1999 (powers that commute).
 """
@@ -84,7 +85,8 @@ class PrivateIntersection(Document):
 
     `rule`: how ids are normalised. `shape`: size of every party's table. `chunk`: points in a message. `secret`: for
     hashing ids, shared by all parties of the study. `name`: of the set, if a study has several; it is part of every
-    key, seal and stored name. A method's own step reads the ids, between `begin` and `keep`.
+    key, seal and stored name. `told`: whether the parties tell the coordinator how many people are common. A method's
+    own step reads the ids, between `begin` and `keep`.
     `syndic.mpc.align.sets` has the steps, which lead here.
     """
 
@@ -94,6 +96,7 @@ class PrivateIntersection(Document):
     chunk: int
     secret: SharedSecret
     name: str = ""
+    told: bool = True
 
     @property
     def label(self) -> str:
@@ -254,7 +257,10 @@ class PrivateIntersection(Document):
         return self._seal_for_all(party, "confirm", proofs)
 
     def align_done(self, party: Party, message: AlignMail) -> AlignDone:
-        """Check that all parties found the same; then store the order and return the number of common people."""
+        """Check that all parties found the same; then store the order and return the number of common people, if told.
+
+        The digest goes with the number: that of no people is known to everybody.
+        """
         self._advance(party, self.later_stage(2 * self.parts + 2))
         done, keys = party.recall(f"{self.label} done", AlignDone), party.recall(f"{self.label} meeting", Meeting).keys
         for name, proof in self._open_from_all(party, "confirm", message).items():
@@ -264,7 +270,7 @@ class PrivateIntersection(Document):
                 )
         party.remember(self.order_name, party.recall(f"{self.label} draft", StoredOrder))
         self._forget(party)
-        return done
+        return done if self.told else AlignDone()
 
     # What the parties' steps are made of.
 
@@ -312,7 +318,7 @@ class PrivateIntersection(Document):
         """Return what follows from each label: a key, a bin, a place in the order, and this party's share of zero."""
         tags = self._digests(party, labels)
         # the place needs the id too: whoever made a party accept a label that is not its own does not know it
-        tags[:, _KEY_BYTES:] ^= np.frombuffer(hashes, dtype=np.uint8).reshape(len(tags), -1)
+        tags[:, _KEY_BYTES:] ^= np.frombuffer(hashes, dtype=np.uint8).reshape(-1, _TAG_BYTES - _KEY_BYTES)
         shares: Words = np.zeros(0 if self.two else len(tags), dtype=np.uint64)
         for name, secret in {} if self.two else self._pairs(party).items():
             key = derive(secret, "zero shares", party.study, *self._named)

@@ -48,10 +48,10 @@ class AlignMail(Message):
 
 
 class AlignDone(Message):
-    """How many people are common, and a digest of their order. The same at every party."""
+    """How many people are common, and a digest of their order, or neither. The same at every party."""
 
-    people: int
-    digest: bytes
+    people: int | None = None
+    digest: bytes = b""
 
 
 class Meeting(Message):
