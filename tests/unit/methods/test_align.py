@@ -28,7 +28,9 @@ from syndic.study.party_rows import stored_alignment
 
 def found(release: Release) -> int:
     assert isinstance(release.result, CommonPeople)
-    return release.result.note.people
+    people = release.result.note.people
+    assert people is not None
+    return people
 
 
 def order_of(folder: Path, study: Study, party: str, ids: Any, seed: int | None = None) -> list[Any]:

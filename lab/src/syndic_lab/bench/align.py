@@ -85,7 +85,7 @@ def measure(people: int, parties: int, folder: Path) -> Measured:
         processor_seconds=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         megabytes=sum(each.request_bytes + each.reply_bytes for each in release.transcript) / 1e6,
         memory_megabytes=after.ru_maxrss * 1024 / 1e6,
-        people=release.result.note.people,
+        people=release.result.note.people or 0,
         expected=len(common),
     )
 
