@@ -39,9 +39,19 @@ class Carrier:
             self.seen += [data, replies[party]]
         return Delivery(replies=replies, silent={})
 
+    def reply(self, step: str, party: str) -> bytes:
+        """Return the body of a party's last answer to a step."""
+        asked = zip(self.seen[::2], self.seen[1::2], strict=True)
+        found = [decode(reply, Reply).body for data, reply in asked if _is(decode(data, Call), step, party)]
+        return found[-1]
+
     def close(self) -> None:
         for node in self.nodes.values():
             node.close()
+
+
+def _is(call: Call, step: str, party: str) -> bool:
+    return (call.step, call.party) == (step, party)
 
 
 def carried(study: Study, sources: Mapping[str, Any], folder: Path) -> tuple[Carrier, Session]:

@@ -38,6 +38,7 @@ METHODS: dict[str, type[Method]] = {str(kind.__struct_config__.tag): kind for ki
 COMMON = {"ready", "meet"}
 # studies with steps that the study of the page does not have
 VARIANTS = {
+    "align": ("parties=3",),
     "describe": ("missing=1 parties=5", "groups=2"),
     "estimate": ('scheme="masked" groups=[]',),
     "learn": ("missing=1 parties=5", 'scheme="local_grad"', 'scheme="distributed"'),

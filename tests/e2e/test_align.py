@@ -71,7 +71,9 @@ def using(align: Study) -> Study:
 
 def people(release: Release) -> int:
     assert isinstance(release.result, CommonPeople)
-    return release.result.note.people
+    people = release.result.note.people
+    assert people is not None
+    return people
 
 
 def test_two_files_become_one_table_as_if_their_rows_had_been_in_order(tmp_path: Path) -> None:

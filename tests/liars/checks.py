@@ -60,7 +60,7 @@ def violations(one: World, other: World, sums: Iterable[Sum], seen: Sequence["Op
 
 def _outside(world: World) -> bool:
     """Say whether what is disclosed exactly depends on rows: who is common; sketches, which have no claim."""
-    return world.target.name in {"align", "vertimrf"}
+    return world.target.name in {"align", "align, two parties", "vertimrf"}
 
 
 def _charges(world: World, name: str, node: Node) -> Iterator[str]:

@@ -213,6 +213,16 @@ PARTY: Final = (
         "an invalid point",
         "p0",
     ),
+    *(
+        Strategy(
+            target,
+            "pass points on in another order",
+            inside("align_raise", text=_sealed("", lambda text: text[32:] + text[:32])),
+            "found different common people",
+            "p0",
+        )
+        for target in ("align", "align, two parties")
+    ),
     Strategy(
         "align",
         "pass points on to nobody",

@@ -87,7 +87,7 @@ class Target:
                 table = _with(table, EXTREMES[other])
             chosen = table.select(list(party.columns)) if party.columns else table
             found[party.name] = open_source(chosen)
-            if self.name == "align":
+            if self.name.startswith("align"):
                 ids = pa.array([f"Id {each + 2 * place:02d}" for each in range(PEOPLE)])
                 found[party.name] = Table(
                     schema=schema_of(self.study, party.name),
@@ -195,7 +195,8 @@ def targets() -> Mapping[str, Target]:
         _vertical("mixing", unit='neighbours = "replace"\nparties = 2'),
         _vertical("dplt", claimed=""),
         _vertical("distdiffgen", 'label = "colour"\nspecialisations = 3', parties=LABELLED, claimed=""),
-        _vertical("align", claimed=""),
+        _vertical("align, two parties", claimed=""),
+        _vertical("align", parties=THREE, claimed=""),
         _vertimrf("vertimrf, oracle", 'way = "oracle"\nvalues = "noisy"'),
         _vertimrf("vertimrf"),
         *([] if find_spec("torch") is None else [_vertical("vertigan", _GAN)]),

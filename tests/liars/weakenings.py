@@ -36,7 +36,7 @@ ELSEWHERE: Final = {
     # between organisations: signatures and agreements
     "kernel/agreement.py": "tests/unit/study/test_agreement_signatures.py",
     "kernel/memory.py Head.check": "tests/unit/study/test_put_back.py",
-    "kernel/memory.py Memory.answer_once: a stored answer was deleted": "tests/unit/study/test_seats_attacks.py",
+    "kernel/memory.py Memory.answer_once: a stored answer was deleted": "tests/unit/study/test_owners_attacks.py",
     "kernel/node.py _step_of: the call does not carry": "tests/unit/study/test_agreement_signatures.py",
     "kernel/party.py PartyState.check_agreed": "tests/unit/study/test_agreement_signatures.py",
     "kernel/session.py Session._body: the reply does not carry": "tests/unit/study/test_agreement_signatures.py",

@@ -9,6 +9,7 @@ import datetime
 import hashlib
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -123,17 +124,15 @@ def id_batches(batches: Iterable[pa.RecordBatch], columns: Iterable[str], rule: 
     columns = tuple(columns)
     for batch in batches:
         parts = [_column_ids(batch.column(name), rule) for name in columns]
-        yield [_joined(row) for row in zip(*parts, strict=True)]
+        yield parts[0] if len(parts) == 1 else [_joined(row) for row in zip(*parts, strict=True)]
 
 
 def distinct_ids(source: Source, columns: Iterable[str], rule: IdRule) -> list[bytes]:
     """Return the ids of a source that stand for one row each, in the source's order. Private."""
     columns = check_columns(source, columns)
-    rows: dict[bytes, int] = {}
+    rows: Counter[bytes] = Counter()
     for ids in id_batches(source.batches(columns), columns, rule):
-        for each in ids:
-            if each is not None:
-                rows[each] = rows.get(each, 0) + 1
+        rows.update(each for each in ids if each is not None)
     return [each for each, times in rows.items() if times == 1 or rule.duplicates == "first"]
 
 
@@ -158,26 +157,33 @@ def name_of(identity: bytes, key: bytes) -> bytes:
     return hashlib.blake2b(identity, digest_size=NAME_BYTES, key=key).digest()
 
 
-def _column_ids(array: pa.Array, rule: IdRule) -> list[str | None]:
-    return [None if text is None else _spelled(text, rule.spelling) or None for text in person_ids(array).to_pylist()]
+def _column_ids(array: pa.Array, rule: IdRule) -> list[bytes | None]:
+    """Return each row's part of an id, with its length: ("ab", "c") differs from ("a", "bc"). None if it is empty."""
+    changes = _changes(rule.spelling)
+    texts = [_spelled(text, changes) if text else "" for text in person_ids(array).to_pylist()]
+    written = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return [len(part).to_bytes(4, "little") + part if part else None for part in written]
 
 
-def _spelled(text: str, spelling: tuple[Spelling, ...]) -> str:
-    for name, change in _STEPS.items():
-        text = change(text) if name in spelling else text
+def _changes(spelling: tuple[Spelling, ...]) -> list[Callable[[str], str]]:
     # the capitals of a few letters fold to several letters in no common form
-    text = (_STEPS["nfkc"](text) if "nfkc" in spelling else text).strip()
+    again = ("nfkc",) if "nfkc" in spelling else ()
+    return [_STEPS[name] for name in (*(name for name in _STEPS if name in spelling), *again)]
+
+
+def _spelled(text: str, changes: Iterable[Callable[[str], str]]) -> str:
+    for change in changes:
+        text = change(text)
+    text = text.strip()
     # a rule may leave a number with zeros in front, as "No. 007" does by its digits
     whole = _WHOLE.fullmatch(text)
     return f"{whole[1]}{whole[2]}" if whole else text
 
 
-def _joined(parts: tuple[str | None, ...]) -> bytes | None:
-    """Return an unambiguous encoding of the parts: ("ab", "c") differs from ("a", "bc")."""
-    written = [part.encode("utf-8", "surrogatepass") for part in parts if part is not None]
-    if len(written) < len(parts):
-        return None
-    return b"".join(len(part).to_bytes(4, "little") + part for part in written)
+def _joined(parts: tuple[bytes | None, ...]) -> bytes | None:
+    """Return the parts one after the other; None if one is missing."""
+    written = [part for part in parts if part is not None]
+    return b"".join(written) if len(written) == len(parts) else None
 
 
 @final

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Factor, ReleasedTable, Table
 from syndic.document import Document, from_json, to_json, to_readable_json
-from syndic.errors import InputError, RefusedError
+from syndic.errors import InputError
 from syndic.evaluation.distance import is_dense, k_marginal
 from syndic.evaluation.rows import Clique
 from syndic.evaluation.rows import released as rows_of
@@ -140,12 +140,10 @@ def _answered(
     noises = _noises(unit, epsilon, len(public))
     events = tuple(_event(noise, what) for what, noise in noises.items())
     charged_to = _charged_to(state)
-    reservation = state.ledger.reserve(
+    # of a call that was answered before, only the stored answer leaves: the memory or the ledger refuses another one
+    state.ledger.reserve(
         dataset=state.dataset, study=charged_to, call=call, door="1", events=events, why="noisy scores of a release"
     )
-    if reservation.reply is not None:
-        # new noise on an old charge would be a second release
-        raise RefusedError(f"call {call!r} was answered before and its stored answer is gone: use a new call name")
     randomness = state.randomness(f"{call}/1")
     size, noisy, rounding = _drawn(table, public, noises, randomness)
     return PrivateScores(

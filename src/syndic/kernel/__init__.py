@@ -79,10 +79,10 @@ from syndic.kernel.terms import identified as identified
 from syndic.kernel.terms import member as member
 from syndic.kernel.terms import most_rows as most_rows
 from syndic.kernel.terms import owner_of as owner_of
+from syndic.kernel.terms import owners_of_several as owners_of_several
+from syndic.kernel.terms import parties_of as parties_of
 from syndic.kernel.terms import people_of as people_of
 from syndic.kernel.terms import public_rows as public_rows
 from syndic.kernel.terms import schema_of as schema_of
-from syndic.kernel.terms import seats_of as seats_of
-from syndic.kernel.terms import several_seats as several_seats
 from syndic.kernel.transport import Delivery as Delivery
 from syndic.kernel.transport import Runtime as Runtime

@@ -84,9 +84,9 @@ class Memory:
         Raises:
             RefusedError: if the call id was used for another request, or another call does not finish in time.
         """
-        # the letters of a digest, and the seat after it, if any: seats do not wait for each other
-        digest, _, seat = self._study.partition(" ")
-        with self._turn, self._database.turn(f"{digest[:16]}{seat and f'-{seat}'}.lock"):
+        # the letters of a digest, and the party after it, if any: an owner's parties do not wait for each other
+        digest, _, party = self._study.partition(" ")
+        with self._turn, self._database.turn(f"{digest[:16]}{party and f'-{party}'}.lock"):
             self.head().check(self._last, "this party's stored state")
             known = self.answer(call)
             if known is not None and known.asked != asked:

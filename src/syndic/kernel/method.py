@@ -20,7 +20,7 @@ from syndic.kernel.requires import Requires
 from syndic.kernel.result import Result
 from syndic.kernel.session import Session
 from syndic.kernel.step import step
-from syndic.kernel.terms import Terms, identified, member, most_seats, owner_of
+from syndic.kernel.terms import Terms, identified, member, most_parties, owner_of
 
 
 class Method(Document, tag_field="method"):
@@ -71,7 +71,7 @@ def make_plan(method: Method, terms: Terms) -> Plan:
     """Check the method's requirements and compute its plan; raise `InputError` if that is not possible."""
     method.requires.check(terms)
     try:
-        return _frozen(_for_seats(method, terms).plan(terms))
+        return _frozen(_for_owners(method, terms).plan(terms))
     except InputError:
         raise
     except (ValueError, ArithmeticError) as error:
@@ -79,18 +79,18 @@ def make_plan(method: Method, terms: Terms) -> Plan:
         raise InputError(f"no noise can be calibrated for these terms: {error}") from None
 
 
-def _for_seats(method: Method, terms: Terms) -> Method:
-    """Return the method with `colluding` as a number of parties, where organisations have several seats.
+def _for_owners(method: Method, terms: Terms) -> Method:
+    """Return the method with `colluding` as a number of parties, where organisations take part as several.
 
-    A study counts organisations. One that colludes does so at all its seats, so the noise must be enough without the
-    seats of those that have most. Servers that must not collude are of different organisations.
+    A study counts organisations. One that colludes does so with all its parties, so the noise must be enough
+    without the parties of those that have most. Servers that must not collude are of different organisations.
     """
     servers = [owner_of(member(terms, name)) for name in getattr(method, "servers", ()) or ()]
     if len(set(servers)) < len(servers):
-        raise InputError("servers: two of them are seats of one organisation: name parties of different ones")
+        raise InputError("servers: two of them are parties of one organisation: name parties of different ones")
     colluding = getattr(method, "colluding", 0)
-    seats = most_seats(terms, colluding)
-    return method if seats == colluding else replace(method, colluding=seats)
+    parties = most_parties(terms, colluding)
+    return method if parties == colluding else replace(method, colluding=parties)
 
 
 Made = TypeVar("Made")

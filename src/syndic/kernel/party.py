@@ -47,7 +47,7 @@ class PartyState(Generic[Planned]):
     this party's own events. `price` is the cost that the study states, for the ledger. Between organisations, `bond`
     returns 32 bytes known only to this party and the named one. `agreement` returns this party's signed agreement, or
     raises if none is in force; `sign` signs with its identity, and calls that `coordinator` did not sign are refused.
-    `account` is the name of the run in ledger and memory, if the party is a seat of an organisation that has several.
+    `account` is the name of the run in ledger and memory, if its organisation takes part as several parties.
     `note_answered` records outside the ledger, before a reply is sent, that a call was answered. `audit` writes the
     owner's audit log: a step and, if it was refused, why.
     """

@@ -24,7 +24,7 @@ class Member(Document):
     `columns` are the columns of the schema that it holds, if not all. `group` is the name of a group of people: parties
     of one group hold columns of the same people, and `alignment` is the digest of the study that aligned them.
     `identity` is its public keys, for studies between organisations: `syndic identity` prints the line. `owner` is the
-    name of an organisation that has several groups of people, and so takes part as several parties, its seats.
+    name of an organisation that has several groups of people, and so takes part as several parties.
     """
 
     name: str
@@ -126,41 +126,41 @@ def owner_of(party: Member) -> str:
     return party.owner or party.name
 
 
-def seats_of(terms: Terms, owner: str) -> tuple[Member, ...]:
+def parties_of(terms: Terms, owner: str) -> tuple[Member, ...]:
     """Return the parties as which an organisation takes part."""
     return tuple(party for party in terms.parties if owner_of(party) == owner)
 
 
-def several_seats(terms: Terms) -> dict[str, list[Member]]:
+def owners_of_several(terms: Terms) -> dict[str, list[Member]]:
     """Return the organisations that take part as several parties, with these parties."""
     found: dict[str, list[Member]] = {}
     for party in terms.parties:
         found.setdefault(owner_of(party), []).append(party)
-    return {owner: seats for owner, seats in found.items() if len(seats) > 1}
+    return {owner: parties for owner, parties in found.items() if len(parties) > 1}
 
 
-def most_seats(terms: Terms, organisations: int) -> int:
+def most_parties(terms: Terms, organisations: int) -> int:
     """Return as how many parties so many organisations take part at most."""
-    seats = Counter(owner_of(party) for party in terms.parties)
-    return sum(count for _, count in seats.most_common(organisations)) + max(0, organisations - len(seats))
+    parties = Counter(owner_of(party) for party in terms.parties)
+    return sum(count for _, count in parties.most_common(organisations)) + max(0, organisations - len(parties))
 
 
 def account_of(terms: Terms, name: str, run: str) -> Account:
     """Return under which name a party's ledger keeps a run.
 
-    The seats of an organisation have one ledger, and a person is at up to `unit.parties` of them. That is relied on
+    The parties of an organisation have one ledger, and a person is at up to `unit.parties` of them. That is relied on
     only where one alignment found all their groups, which are then different people; otherwise a person may be at all.
     """
     own = member(terms, name)
-    seats = seats_of(terms, owner_of(own))
-    beside = tuple(_account(one, run).name for one in seats if one is not own)
-    apart = own.alignment is not None and {one.alignment for one in seats} == {own.alignment}
-    most = min(terms.unit.parties, len(seats)) if apart else len(seats)
-    return Account(run=run, seat=_account(own, run).seat, beside=beside, most=most)
+    every = parties_of(terms, owner_of(own))
+    beside = tuple(_account(one, run).name for one in every if one is not own)
+    apart = own.alignment is not None and {one.alignment for one in every} == {own.alignment}
+    most = min(terms.unit.parties, len(every)) if apart else len(every)
+    return Account(run=run, party=_account(own, run).party, beside=beside, most=most)
 
 
 def _account(party: Member, run: str) -> Account:
-    return Account(run=run, seat="" if party.name == owner_of(party) else party.name)
+    return Account(run=run, party="" if party.name == owner_of(party) else party.name)
 
 
 def identified(terms: Terms) -> bool:

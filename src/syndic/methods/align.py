@@ -61,16 +61,19 @@ class PartySet(Document):
 
 
 class CommonNote(Document):
-    """The number of common people, a digest of their order, in hexadecimal, and the smallest public bound on ids."""
+    """The number of common people, a digest of their order, in hexadecimal, and the smallest public bound on ids.
 
-    people: int
+    Where sizes are private there is no number and no digest.
+    """
+
+    people: int | None
     order: str
     bound: int
 
     @property
     def warning(self) -> str:
         """What to do if few people match, from public numbers only; empty if many do."""
-        if self.people >= _FEW * self.bound:
+        if self.people is None or self.people >= _FEW * self.bound:
             return ""
         return (
             f"{self.people:,} of at most {self.bound:,} people match. If more should, each owner looks at its ids with "
@@ -109,7 +112,10 @@ class CommonPeople(Result):
         warnings = [f"{name}: {note.warning}" if name else note.warning for name, note in self.sets.items()]
         for name, note in self.sets.items():
             of = f" of {name}" if name else ""
-            found |= {f"common people{of}": note.people, f"order{of}": note.order[:12]}
+            if note.people is None:
+                found[f"common people{of}"] = "known to their parties only"
+            else:
+                found |= {f"common people{of}": note.people, f"order{of}": note.order[:12]}
         told = "; ".join(text for note, text in zip(self.sets.values(), warnings, strict=True) if note.warning)
         return {**found, "WARNING": told} if told else found
 
@@ -144,7 +150,8 @@ class AlignPlan(Plan):
         seconds, carried = 1.0, 0
         for each in sets:
             count = len(each.bounds)
-            one = _HASH_SECONDS + (count + 1) * _POWER_SECONDS + _TABLE_SECONDS
+            powers = count if each.two else count + 1
+            one = _HASH_SECONDS + powers * _POWER_SECONDS + (not each.two) * _TABLE_SECONDS
             seconds += max(each.bounds.values()) * one
             carried += 2 * POINT_BYTES * count * sum(each.bounds.values()) + 16 * count * each.shape.words
         return Resources(
@@ -168,34 +175,31 @@ class AlignPlan(Plan):
         """What every role sees."""
         sets = self.intersection.sets
         several, largest = len(sets) > 1, max(len(each.bounds) for each in sets)
-        bound = max(max(each.bounds.values()) for each in sets)
+        bound, told = max(max(each.bounds.values()) for each in sets), sets[0].told
         common = "how many people are common" + (" in each set of parties" if several else "")
         who = "who the common people are" + (" in its sets" if several else "")
         return Disclosure(
             sees={
-                "coordinator": f"the bounds in the study and {common}; no ids, in any form",
+                "coordinator": "the bounds in the study"
+                + (f" and {common}; no ids, in any form" if told else "; no ids, in any form, and no sizes"),
                 "each party": (
                     "for each set that it is in, which of its own people all parties of the set have and no party "
                     "found in an earlier set; nothing about its other people, and nothing about other sets"
                     if several
                     else "which of its own people all parties have; nothing about its other people"
                 ),
-                "anyone with the release": f"{common}, and a digest of their order",
+                "anyone with the release": f"{common}, and a digest of their order" if told else "no sizes",
             },
-            sensitivity=(
-                "nothing is charged: only ids are read, and "
-                + ("the numbers released are the sizes" if several else "the one number released is the size")
-                + " of the joined table"
-                + ("s, which are" if several else ", which is")
-                + " public under neighbours = replace"
-            ),
+            sensitivity="nothing is charged: only ids are read, and "
+            + ("the numbers released are sizes of joined tables" if told else "no number is released")
+            + (", which are public under neighbours = replace" if told else ""),
             discloses=(learnt(self.intersection),),
             not_protected=(
                 f"{who}: every party learns it exactly and permanently, outside any epsilon. Do not "
                 "align people whose presence in one of the tables is a secret",
                 "parties that collude: they learn whether all other parties have an id that one of them brought; with "
                 "two parties each learns that anyway",
-                *_active_attacks(largest),
+                *_active_attacks(largest, several),
                 *(_absences() if several else ()),
                 *_overlaps(self.intersection),
                 f"against a party that brings ids of people it does not have: it learns which of them all other "
@@ -213,7 +217,8 @@ class Align(Method, tag="align"):
     that unify spellings, of `syndic.data.aligned.IdRule`. `duplicates`: `drop` all rows of an id that occurs several
     times at a party, or keep the `first`. Each party's `people` is a public bound on its ids. `sets`: sets of parties
     whose common people are groups, in this order: a party leaves people that it found in an earlier set out of later
-    ones. By default one set of all parties.
+    ones. By default one set of all parties. `sizes`: `exact`, how many people are common is published, or `private`,
+    only the parties of a set know it. Later studies cut or pad the people to the number that they declare.
     """
 
     title: ClassVar[str] = "Alignment by private set intersection"
@@ -228,6 +233,7 @@ class Align(Method, tag="align"):
     spelling: tuple[Spelling, ...] = ("nfkc", "casefold")
     duplicates: Literal["drop", "first"] = "drop"
     sets: tuple[PartySet, ...] = ()
+    sizes: Literal["exact", "private"] = "exact"
 
     def __post_init__(self) -> None:
         if not self.id or len(set(self.id)) != len(self.id):
@@ -276,10 +282,11 @@ class Align(Method, tag="align"):
             PrivateIntersection(
                 bounds={party: known[party] for party in known if party in parties},
                 rule=self.rule,
-                shape=table_shape(max(known[party] for party in parties)),
+                shape=table_shape(max(known[party] for party in parties) if len(parties) > 2 else 0),
                 chunk=CHUNK,
                 secret=secret,
                 name=name,
+                told=self.sizes == "exact",
             )
             for name, parties in sets.items()
         )
@@ -298,7 +305,7 @@ class Align(Method, tag="align"):
         return message
 
     def coordinate(self, session: Session[AlignPlan]) -> CommonPeople:
-        """Pass the sealed points from party to party, add up their tables, and publish the number of common people."""
+        """Pass the sealed points from party to party, add up their tables, and publish how many people are common."""
         sets = session.plan.intersection
         done = sets.run(session, self.align_collect)
         notes = {
@@ -323,12 +330,13 @@ def learnt(sets: PrivateIntersections) -> str:
     return LEARNT_IN_SETS if len(sets.sets) > 1 else LEARNT
 
 
-def _active_attacks(parties: int) -> tuple[str, ...]:
+def _active_attacks(parties: int, several: bool) -> tuple[str, ...]:
     if parties == 2:  # with one other party there is nothing to combine
         return ()
     return (
-        "against a coordinator that adds up wrongly and colludes with a party: they may test one guess about which of "
-        "that party's ids another party has; the run then ends",
+        "against a coordinator that adds up wrongly and colludes with a party: they may test one guess"
+        + (" in each set of three or more parties" if several else "")
+        + " about which of that party's ids another party has; a wrong one ends the run",
     )
 
 

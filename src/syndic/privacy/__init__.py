@@ -17,13 +17,13 @@ from syndic.privacy.cost import Price as Price
 from syndic.privacy.cost import at_delta as at_delta
 from syndic.privacy.cost import joint_cost as joint_cost
 from syndic.privacy.cost import shown as shown
+from syndic.privacy.covered import Account as Account
 from syndic.privacy.event import ApproximateEvent as ApproximateEvent
 from syndic.privacy.event import ConcentratedEvent as ConcentratedEvent
 from syndic.privacy.event import Event as Event
 from syndic.privacy.event import GaussianEvent as GaussianEvent
 from syndic.privacy.event import PureEvent as PureEvent
 from syndic.privacy.ledger import Ledger as Ledger
-from syndic.privacy.seat import Account as Account
 from syndic.privacy.spending import Spending as Spending
 from syndic.privacy.spending import StudySpending as StudySpending
 from syndic.privacy.spending import cost_sentence as cost_sentence

@@ -42,11 +42,12 @@ class Entry(Document, frozen=True, kw_only=True):
 
     `declare` sets the cap of a data set. `plan` comes before the first charge to it, if that is a part of a study: its
     `cost` is all that this study may charge (see `syndic.privacy.filter`). `reserve` charges events. `covered` records
-    events that charges of the organisation's other seats cover (see `syndic.privacy.seat`). `commit` records the digest
-    of the reply to a charged call. `disclose` records that a study showed something exactly, outside any epsilon.
-    Between organisations, `agree` records that the owner signed the agreement whose digest is `reply`, and `withdraw`
-    that the owner withdrew it. `call` records a question by its digest, `asked`, its step, `why`, and its `reply`: a
-    digest, or the code of a refusal; its `door` is the digest of all stored answers then.
+    events that charges of the organisation's parties cover, for a person at up to `asked` of them (see
+    `syndic.privacy.covered`). `commit` records the digest of the reply to a charged call. `disclose` records that a
+    study showed something exactly, outside any epsilon. Between organisations, `agree` records that the owner signed
+    the agreement whose digest is `reply`, and `withdraw` that the owner withdrew it. `call` records a question by its
+    digest, `asked`, its step, `why`, and its `reply`: a digest, or the code of a refusal; its `door` is the digest of
+    all stored answers then.
     `stated` is the study's cost as stated before it ran; agreements, disclosures and a study's first charge carry it.
     `hash` covers all other fields, and so the previous hash.
     """

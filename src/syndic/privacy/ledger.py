@@ -15,11 +15,11 @@ from typing import Final, Self, final
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
 from syndic.privacy.chain import DIGEST_LETTERS, Called, Entry, Reservation, checked
 from syndic.privacy.cost import Cost, Price
+from syndic.privacy.covered import Account, checked_cover, run_of, uncovered
 from syndic.privacy.event import Event
 from syndic.privacy.export import write_entries
 from syndic.privacy.filter import Charged
 from syndic.privacy.room import fits, refusal
-from syndic.privacy.seat import Account, run_of, uncovered
 from syndic.privacy.spending import Spending, StudySpending, by_study
 from syndic.privacy.store import Store
 from syndic.privacy.unit import Budget
@@ -102,7 +102,7 @@ class Ledger:
                 cannot spend more than was agreed.
             stated: the study's cost as stated before it ran, kept with its first charge.
             beyond_cap: charge even if the cap does not cover it, for what was spent already.
-            account: the seat of an organisation that has several; what their charges cover is not charged again.
+            account: of a party whose organisation has several; what their charges cover is not charged again.
 
         Raises:
             BudgetError: if the charge does not fit under the cap or the limit. Nothing was spent.
@@ -127,7 +127,8 @@ class Ledger:
             charge = {"events": tuple(events), "cost": cost, "stated": stated if first else None}
             if limit not in {None, cost} and self._first(dataset) is None:
                 self._store.append(kind="plan", dataset=dataset, study=study, cost=limit)
-            entry = self._store.append(kind="covered" if covered else "reserve", **place, **charge)
+            cover = {"kind": "covered", "asked": str(account.most)} if account and covered else {"kind": "reserve"}
+            entry = self._store.append(**cover, **place, **charge)
         return Reservation.of(entry, fresh=True, reply=None)
 
     def commit(self, study: str, call: str, reply_digest: str) -> None:
@@ -267,7 +268,7 @@ class Ledger:
     ) -> tuple[Event, ...]:
         if account is None:
             return tuple((Counter(events) - Counter(self.charged(study, dataset=dataset))).elements())
-        # the other seats are charged for the same
+        # the organisation's other parties are charged for the same
         return tuple((Counter([*events] * account.most) - Counter(self._paid(dataset, account))).elements())
 
     def _paid(self, dataset: str, account: Account) -> list[Event]:
@@ -275,13 +276,13 @@ class Ledger:
         return [event for study in every for event in self._events(kind="reserve", dataset=dataset, study=study)]
 
     def _uncovered(self, dataset: str, account: Account, events: Sequence[Event]) -> tuple[Event, ...]:
-        """Return how much of a seat's events the charges of the organisation's other seats do not cover."""
+        """Return how much of a party's events the charges of its organisation's parties do not cover."""
         own, *others = (self.charged(study, dataset=dataset) for study in (account.name, *account.beside))
         paid = self._paid(dataset, account)
         return uncovered(events, own=own, others=others, charged=paid, most=account.most)
 
     def charged(self, study: str, **where: str) -> tuple[Event, ...]:
-        """Return all events that a study has charged so far, and those that charges of other seats cover."""
+        """Return all events that a study has charged so far, and those that charges of other parties cover."""
         return tuple(event for kind in _CHARGES for event in self._events(kind=kind, study=study, **where))
 
     def _events(self, **where: str) -> Iterator[Event]:
@@ -306,7 +307,8 @@ class Ledger:
     def verify(self, *, published: str | None = None) -> None:
         """Raise `IntegrityError`, naming the first bad entry, unless the ledger is as it was written.
 
-        It finds entries that were changed, removed or reordered, and a tail that was cut without rewriting the head.
+        It finds entries that were changed, removed or reordered, a tail that was cut without rewriting the head, and
+        `covered` entries that no charge covers.
         Whoever can write the file can also replace all of it, or restore an older copy, with matching digests. Only a
         `published` head, kept by somebody else, reveals that: it must be the digest of some entry.
         A ledger verifies itself before it first counts what was spent.
@@ -328,7 +330,7 @@ class Ledger:
         last = (0, digest if number == 0 else "")
         seen = published is None or (number == 0 and published == digest)
         try:
-            for entry in checked(self._store.each()):
+            for entry in checked_cover(checked(self._store.each())):
                 last = (entry.number, entry.hash)
                 seen = seen or entry.hash == published
         except IntegrityError as error:

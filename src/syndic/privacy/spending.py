@@ -8,9 +8,9 @@ from typing import Final
 from syndic.document import Document
 from syndic.privacy.chain import Entry
 from syndic.privacy.cost import Cost, Price, shown
+from syndic.privacy.covered import run_of
 from syndic.privacy.event import ConcentratedEvent, Event, GaussianEvent
 from syndic.privacy.filter import Charged
-from syndic.privacy.seat import run_of
 from syndic.privacy.unit import Budget
 
 STUDY_COLUMNS: Final = ("study", "data set", "cost", "charged", "spent after it", "cap")

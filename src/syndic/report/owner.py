@@ -10,7 +10,7 @@ from syndic.data import Table, open_source
 from syndic.errors import InputError
 from syndic.kernel import schema_of
 from syndic.privacy import Entry, Ledger, Spending, StudySpending, shown
-from syndic.privacy.seat import run_of
+from syndic.privacy.covered import run_of
 from syndic.privacy.spending import STUDY_COLUMNS
 from syndic.report.counts import own_counts
 from syndic.report.figure import Series

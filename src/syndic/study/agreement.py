@@ -17,7 +17,7 @@ from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Cost, Ledger, Price, Spending, cost_sentence
 from syndic.privacy.audit import actor
 from syndic.study.document import Study, coordinator_of, price_of
-from syndic.study.party_folder import PartyFile, PartyFolder, booking, check_seats, run_digest
+from syndic.study.party_folder import PartyFile, PartyFolder, booking, check_owner, run_digest
 from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder, write_whole
 from syndic.version import __version__
@@ -115,7 +115,7 @@ def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -
     with _ledger(home, party) as ledger:
         account = booking(study, party, run)
         ledger.check_open(account.name)
-        check_seats(study, party, account, ledger)
+        check_owner(study, party, account, ledger)
         spending = ledger.spent(party.dataset)
         after = ledger.spent_after(
             dataset=party.dataset, study=account.name, events=study.plan.events(party.name), account=account
@@ -215,7 +215,7 @@ def withdraw(home: PartyFolder, digest: str, *, why: str = "", restored: bool = 
     party = home.owner()
     with _ledger(home, party) as ledger:
         # the ledger decides what is answered, so the owner can also withdraw from a study whose files are damaged
-        booked = {name.partition(" ")[0]: name for name in ledger.agreed() if name.partition(" ")[2] == party.seat}
+        booked = {name.partition(" ")[0]: name for name in ledger.agreed() if name.partition(" ")[2] == party.booked_as}
         agreed = tuple(booked)
         found = [run for run in agreed if digest and run.startswith(digest)]
         if len(found) != 1:

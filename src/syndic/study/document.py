@@ -25,15 +25,15 @@ from syndic.kernel import (
     make_plan,
     member,
     owner_of,
+    owners_of_several,
+    parties_of,
     people_of,
-    seats_of,
-    several_seats,
     shared_people,
     steps_of_run,
 )
 from syndic.methods import Align, AnyMethod
 from syndic.privacy import Budget, Cost, Event, Price, Unit, check_delta, default_delta, joint_cost
-from syndic.privacy.seat import charge_of
+from syndic.privacy.covered import charge_of
 
 Kind = TypeVar("Kind", bound=Plan)
 Partition = Literal["horizontal", "vertical", "mixed"]
@@ -93,15 +93,15 @@ class Study(Document):
         owners = {owner_of(party) for party in self.parties}
         if len({owner.lower() for owner in owners}) < len(owners):
             raise ValueError("owner: two owners differ only in upper and lower case")
-        for owner, seats in several_seats(self).items():
-            groups = [party.group for party in seats]
+        for owner, parties in owners_of_several(self).items():
+            groups = [party.group for party in parties]
             if None in groups or len(set(groups)) < len(groups):
                 raise ValueError(
                     f"owner '{owner}': its parties must each name a `group`, all different: in one group an "
                     "organisation is one party"
                 )
             if owner.lower() in {party.name.lower() for party in self.parties}:
-                # that party's account has no seat in its name, and so is in every ledger somebody's own
+                # that party's account has no party in its name, and so is in every ledger somebody's own
                 raise ValueError(f"owner '{owner}': no party may be called like the owner of several: rename the party")
 
     def _check_alignment(self) -> None:
@@ -249,8 +249,8 @@ class Study(Document):
                 f"a person may be in {same} groups of the same alignment, which have no organisation in common: make "
                 f"them one group, name the `owner` that is in both, or set parties = {same} in [unit]"
             )
-        for owner, seats in several_seats(self).items():
-            digests = [party.alignment for party in seats]
+        for owner, parties in owners_of_several(self).items():
+            digests = [party.alignment for party in parties]
             same = len({*digests} - {None}) + digests.count(None)
             if same > self.unit.parties:
                 raise InputError(
@@ -305,8 +305,8 @@ def price_of(study: Study, party: str) -> Price:
 
     Where an organisation has several parties, it is what their common ledger is charged for all of them.
     """
-    seats = [study.plan.events(one.name) for one in seats_of(study, owner_of(member(study, party)))]
-    events = charge_of(seats, account_of(study, party, "").most) if len(seats) > 1 else seats[0]
+    each = [study.plan.events(one.name) for one in parties_of(study, owner_of(member(study, party)))]
+    events = charge_of(each, account_of(study, party, "").most) if len(each) > 1 else each[0]
     return Price.of(study.name, events, study.delta, disclosures_of(study))
 
 

@@ -146,8 +146,9 @@ def own_fit(home: PartyFolder, study: Study, *, seed: int | None = None) -> tupl
     party = home.owner()
     try:
         missing = _order_missing(study, party.name, home.ledger, seed)
-        found, texts = fit_of(study, party.name, party), [] if missing else _common(home, study, party, seed)
-        return replace(found, poor=found.poor or bool(texts), advice=(*found.advice, *missing, *texts)), ""
+        found = fit_of(study, party.name, party)
+        texts, lacking = ([], False) if missing else _common(home, study, party, seed)
+        return replace(found, poor=found.poor or lacking, advice=(*found.advice, *missing, *texts)), ""
     except (InputError, MissingExtraError) as error:
         return None, str(error)
 
@@ -343,17 +344,21 @@ def _beside(study: Study, name: str, source: Any) -> list[str]:
     return _order_missing(study, name, ledger, None) if ledger.is_file() else []
 
 
-def _common(home: PartyFolder, study: Study, party: PartyFile, seed: int | None) -> list[str]:
-    """Return what to say about common people of an alignment whose rows are gone."""
+def _common(home: PartyFolder, study: Study, party: PartyFile, seed: int | None) -> tuple[list[str], bool]:
+    """Return what to say about common people of an alignment, and whether missing values stand for some of them."""
     if alignment_of(study, party.name) is None:
-        return []
+        return [], False
     stored = order_of(study, party.name, home.ledger, seed)
-    columns = party.id_columns or stored.columns
+    columns, people = party.id_columns or stored.columns, member(study, party.name).people or 0
     batches = AlignedSource(open_source(party.source), stored, columns).batches(columns[:1])
-    absent = sum(batch.column(0).null_count for batch in batches)
-    absent += abs((member(study, party.name).people or 0) - stored.people)
-    text = f"{absent:,} of the common people have no row of their own in your source: they count as missing values"
-    return [f"{text} {PRIVATE}"] if absent else []
+    absent, texts = sum(batch.column(0).null_count for batch in batches), []
+    if absent:
+        what = "have no row of their own in your source: they count as missing values"
+        texts.append(f"{absent:,} of the common people {what} {PRIVATE}")
+    if people != stored.people:
+        fate = "the others are left out" if people < stored.people else "rows of missing values are added"
+        texts.append(f"{stored.people:,} people are common, and the study says people = {people}: {fate} {PRIVATE}")
+    return texts, absent > 0 or people > stored.people
 
 
 def _opened(source: Any) -> tuple[Source, tuple[str, ...]]:

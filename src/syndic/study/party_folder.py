@@ -58,7 +58,7 @@ class PartyFile(Document):
         return (self.id,) if isinstance(self.id, str) else self.id
 
     @property
-    def seat(self) -> str:
+    def booked_as(self) -> str:
         """The party's name if it shares a ledger, which then keeps it apart from the others; else empty."""
         return self.name if self.ledger is not None else ""
 
@@ -147,7 +147,7 @@ class PartyFolder:
     def booked(self, run: str) -> str:
         """Return the name under which the party's ledger keeps a run."""
         own = self._file()
-        return Account(run=run, seat=own.seat if own else "").name
+        return Account(run=run, party=own.booked_as if own else "").name
 
     def _file(self) -> PartyFile | None:
         """Return the owner's party file, or the one that a simulation stored."""
@@ -199,7 +199,7 @@ class PartyFolder:
         try:
             stored.in_force(study, party.name, ledger, booked)
             stored.check_head(memory.head(), party.name)
-            check_seats(study, party, booking(study, party, digest), ledger)
+            check_owner(study, party, booking(study, party, digest), ledger)
         except RefusedError:
             node.close()
             raise
@@ -274,15 +274,15 @@ def booking(study: Study, party: PartyFile, run: str) -> Account:
         InputError: if the study says that an organisation has several parties, and this one's ledger is its own.
     """
     account = account_of(study, party.name, run)
-    if account.seat and not party.seat:
+    if account.party and not party.booked_as:
         raise InputError(
             f"party '{party.name}' is one of several of {owner_of(member(study, party.name))}: name the ledger that "
             "they share, with `ledger` in party.toml"
         )
-    return msgspec.structs.replace(account, seat=party.seat, cap=party.cap if party.seat else None)
+    return msgspec.structs.replace(account, party=party.booked_as, cap=party.cap if party.booked_as else None)
 
 
-def check_seats(study: Study, party: PartyFile, account: Account, ledger: Ledger) -> None:
+def check_owner(study: Study, party: PartyFile, account: Account, ledger: Ledger) -> None:
     """Check that the study knows of all parties as which this organisation takes part with the same people.
 
     Raises:

@@ -10,7 +10,7 @@ from syndic.data.aligned import AlignedSource, Alignment
 from syndic.data.sources.csv import CsvSource
 from syndic.data.sources.ibis import IbisSource
 from syndic.errors import InputError
-from syndic.kernel import decode, member, owner_of, public_rows, schema_of, seats_of
+from syndic.kernel import decode, member, owner_of, parties_of, public_rows, schema_of
 from syndic.kernel.memory import look_up
 from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder, order_name
@@ -120,6 +120,12 @@ def _aligned(
     study: Study, name: str, rows: Source, ledger: Path, id_columns: tuple[str, ...], seed: int | None
 ) -> AlignedSource:
     stored = order_of(study, name, ledger, seed)
+    if _several(study, name) and id_columns not in {(), stored.columns}:
+        # by other columns a person could be in several of its groups, which are charged as different people
+        raise InputError(
+            f"id: the people of this organisation's groups were aligned by {', '.join(stored.columns)}, and all its "
+            "parties read them by that: name the same in party.toml, or leave `id` out"
+        )
     return AlignedSource(rows, stored, id_columns or stored.columns)
 
 
@@ -127,5 +133,10 @@ def order_of(study: Study, name: str, ledger: Path, seed: int | None) -> Alignme
     """Return the order in which a party reads its rows; raise `InputError` if it does not have it."""
     own = member(study, name)
     # groups of one organisation are charged as different people, which only sets of one alignment are
-    several = len(seats_of(study, owner_of(own))) > 1
+    several = _several(study, name)
     return stored_alignment(ledger, own.alignment or study.alignment or "", seed, own.group, only_set=several)
+
+
+def _several(study: Study, name: str) -> bool:
+    """Return whether the organisation of a party takes part as several."""
+    return len(parties_of(study, owner_of(member(study, name)))) > 1

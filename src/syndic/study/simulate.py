@@ -13,7 +13,7 @@ import pyarrow as pa
 from syndic.data import Source, SourceSpec, open_source
 from syndic.document import from_file
 from syndic.errors import InputError
-from syndic.kernel import Node, Progress, Runtime, account_of, owner_of, schema_of, seats_of, silent_progress
+from syndic.kernel import Node, Progress, Runtime, account_of, owner_of, parties_of, schema_of, silent_progress
 from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
 from syndic.study.document import Study
@@ -140,7 +140,7 @@ def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tupl
     dataset = known.dataset if known else owner
     # a party that abstains spends nothing, and a cap is above 0
     # parties of one owner may each be charged for a person who is at several of them
-    each = max(study.costs[one.name].epsilon(study.delta) for one in seats_of(study, owner))
+    each = max(study.costs[one.name].epsilon(study.delta) for one in parties_of(study, owner))
     allowed = account_of(study, name, "").most * each or study.budget.epsilon
     cap = home.cap(dataset, ledger) or Budget.of(allowed, study.delta)
     rows = None

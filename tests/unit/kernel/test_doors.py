@@ -201,11 +201,16 @@ def test_the_same_question_again_gets_the_stored_bytes_and_is_charged_once(tmp_p
     assert charged(node) == 1
 
 
-def test_an_answer_that_is_gone_is_not_drawn_anew(tmp_path: Path) -> None:
-    """Other noise on an old charge would be a second release: two of them tell more than one was charged for."""
+@pytest.mark.parametrize("tables", [("answers",), ("answers", "calls")])
+def test_an_answer_that_is_gone_is_not_drawn_anew(tables: tuple[str, ...], tmp_path: Path) -> None:
+    """Other noise on an old charge would be a second release: two of them tell more than one was charged for.
+
+    Without `calls` nothing tells that there were answers, as where they are not kept in the file; the charge does.
+    """
     node = node_at(tmp_path)
     assert ask(node, "honest").code == "ok"
-    node.state.ledger.database.rows("DELETE FROM answers")
+    for table in tables:
+        node.state.ledger.database.rows(f"DELETE FROM {table}")
     node.close()
     reply = ask(node_at(tmp_path), "honest")
     assert (reply.code, reply.body) == ("refused", b"")

@@ -28,7 +28,9 @@ from syndic.study.party_rows import stored_alignment
 
 def found(release: Release) -> int:
     assert isinstance(release.result, CommonPeople)
-    return release.result.note.people
+    people = release.result.note.people
+    assert people is not None
+    return people
 
 
 def order_of(folder: Path, study: Study, party: str, ids: Any, seed: int | None = None) -> list[Any]:
@@ -127,8 +129,9 @@ def test_the_coordinators_view_has_the_same_sizes_whatever_the_ids(tmp_path: Pat
 
 def test_a_lying_sum_is_found_before_anything_is_said(tmp_path: Path) -> None:
     """A coordinator that sends zeros for the sum makes each party think that all its people are common."""
-    sources = {"north": with_ids(50, 1), "south": with_ids(40, 2)}
-    carrier, session = carried(align_study(), sources, tmp_path)
+    sources = {"north": with_ids(50, 1), "south": with_ids(40, 2), "east": with_ids(40, 3)}
+    study = align_study(parties=THREE_VERTICAL)
+    carrier, session = carried(study, sources, tmp_path)
 
     def zeros(step: str, party: str, body: bytes) -> bytes:
         if step != "align_match":
@@ -138,17 +141,18 @@ def test_a_lying_sum_is_found_before_anything_is_said(tmp_path: Path) -> None:
 
     carrier.change = zeros
     with pytest.raises(PartyError, match="found different common people"):
-        run(align_study().protocol, session)
+        run(study.protocol, session)
     with pytest.raises(InputError, match="uses the alignment of study"):
-        stored_alignment(tmp_path / "second" / "parties" / "north" / "ledger.sqlite", align_study().digest, None)
+        stored_alignment(tmp_path / "second" / "parties" / "north" / "ledger.sqlite", study.digest, None)
     carrier.close()
 
 
 def test_boxes_and_sums_that_are_not_the_studys_are_refused(tmp_path: Path) -> None:
-    sources = {"north": with_ids(50, 1), "south": with_ids(40, 2)}
+    sources = {"north": with_ids(50, 1), "south": with_ids(40, 2), "east": with_ids(40, 3)}
+    study = align_study(parties=THREE_VERTICAL)
     attacks: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "does not open": ("align_raise", lambda m: AlignBox(number=0, hop=1, box=m.box[:-1] + b"x")),
-        "expected a hop from 1 to": ("align_raise", lambda m: AlignBox(number=0, hop=2, box=m.box)),
+        "expected a hop from 1 to": ("align_raise", lambda m: AlignBox(number=0, hop=3, box=m.box)),
         "there is no chunk": ("align_blind", lambda _: AlignTurn(number=1)),
         "before every party had processed": ("align_finish", lambda m: AlignBox(number=0, hop=1, box=m.box)),
         "there is no part": ("align_table", lambda _: AlignTurn(number=1)),
@@ -157,27 +161,29 @@ def test_boxes_and_sums_that_are_not_the_studys_are_refused(tmp_path: Path) -> N
     }
     kinds: dict[str, Any] = {"align_raise": AlignBox, "align_finish": AlignBox, "align_match": AlignTable}
     for number, (told, (attacked, change)) in enumerate(attacks.items()):
-        carrier, session = carried(align_study(), sources, tmp_path / str(number))
+        carrier, session = carried(study, sources, tmp_path / str(number))
 
         def attack(step: str, party: str, body: bytes, attacked: str = attacked, change: Any = change) -> bytes:
             return encode(change(decode(body, kinds.get(step, AlignTurn)))) if step == attacked else body
 
         carrier.change = attack
         with pytest.raises(PartyError, match=told):
-            run(align_study().protocol, session)
+            run(study.protocol, session)
         carrier.close()
 
 
 def test_a_step_is_answered_once_so_a_party_gets_no_more_powers_than_its_bound(tmp_path: Path) -> None:
-    carrier, session = carried(align_study(), {"north": with_ids(9, 1), "south": with_ids(9, 2)}, tmp_path)
+    study = align_study(parties=THREE_VERTICAL)
+    carrier, session = carried(study, {name: with_ids(9, 1) for name in ("north", "east", "south")}, tmp_path)
     kept: dict[str, Call] = {}
 
     def note(step: str, party: str, body: bytes) -> bytes:
-        kept[step] = Call(study=session.study, party=party, step=step, call="0" * 32, body=body)
+        if party == "south":
+            kept[step] = Call(study=session.study, party=party, step=step, call="0" * 32, body=body)
         return body
 
     carrier.change = note
-    run(align_study().protocol, session)
+    run(study.protocol, session)
     for step in ("align_collect", "align_blind", "align_raise", "align_finish", "align_table", "align_match"):
         reply = decode(answer(carrier.nodes["south"], encode(kept[step])), Reply)
         assert (step, reply.code) == (step, "refused")

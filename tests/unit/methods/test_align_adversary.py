@@ -1,7 +1,6 @@
 """Whoever tries ids against what it saw does so in vain, and with every secret the same search finds them."""
 
 import hashlib
-import hmac
 from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
@@ -14,15 +13,16 @@ import pytest
 from aligning import Carrier, carried, table
 from support import THREE_VERTICAL, align_study
 from syndic import Study
-from syndic.data.aligned import id_batches
+from syndic.data.aligned import NAME_BYTES, id_batches, name_of
 from syndic.errors import PartyError
 from syndic.kernel import Call, Message, Party, Reply, decode, encode, run, steps_of
 from syndic.methods.align import Align, AlignPlan
 from syndic.mpc.align.point import points_of, raised
 from syndic.mpc.align.table import FIELD, bins_of, field_words, table_shape
-from syndic.mpc.align.work import AlignBox, AlignTable, Own
+from syndic.mpc.align.work import AlignBox, AlignDone, AlignTable, Ids, Own, digests_of, hash_of, piece
 from syndic.mpc.key import context, derive
-from syndic.mpc.seal import Mail, Place, unseal
+from syndic.mpc.seal import Mail, Place, seal, unseal
+from syndic.random import SystemRandomness
 
 HELD = {"north": range(40), "south": range(20, 60), "east": [*range(30), *range(50, 60)]}
 COMMON = {20, 21, 22, 23, 24, 25, 26, 27, 28, 29}
@@ -38,6 +38,18 @@ def kept(party: Party, name: str, kind: type[Message]) -> Any:
     return party.recall(name, kind)
 
 
+def people_of(party: Party, ids: Iterable[int]) -> list[int | None]:
+    """Return who stands at each of a party's places, None for random points."""
+    key, names = kept(party, "align own", Own).key, kept(party, "align ids 0", Ids).names
+    known = {name_of(written, key): each for each, written in zip(ids, identities(ids), strict=True)}
+    return [known.get(piece(names, place, NAME_BYTES)) for place in range(len(names) // NAME_BYTES)]
+
+
+def identities(ids: Iterable[int]) -> list[bytes]:
+    (read,) = id_batches([pa.record_batch({"id": pa.array(list(ids))})], ["id"], Align().rule)
+    return [each for each in read if each is not None]
+
+
 class Spied:
     """One run of two or three parties; `secrets` are what each knew just before it wrote over them."""
 
@@ -49,16 +61,19 @@ class Spied:
         self.shared: dict[str, bytes] = {}
         self.pairs: dict[str, dict[str, bytes]] = {}
         self.tags: dict[str, Any] = {}
+        self.people: dict[str, list[int | None]] = {}
         self.sums: list[AlignTable] = []
 
         def look(step: str, party: str, body: bytes) -> bytes:
             if step == "align_match":
+                self.sums.append(decode(body, AlignTable))
+            if step == "align_vouch":
                 own = inside(self.carrier, study, party)
                 self.owns[party] = kept(own, "align own", Own)
                 self.shared[party] = own.plan.intersection.secret.value(own)
                 self.pairs[party] = own.plan.intersection.secret.pairs(own)
                 self.tags[party] = own.plan.intersection.turn(own).tags(own)[0]
-                self.sums.append(decode(body, AlignTable))
+                self.people[party] = people_of(own, HELD[party])
             return body
 
         self.carrier.change = look
@@ -78,11 +93,9 @@ class Spied:
 
 
 def hashed(ids: Iterable[int], secret: bytes, study: Study) -> list[bytes]:
-    assert isinstance(study.protocol, Align)
-    batch = pa.record_batch({"id": pa.array(list(ids))})
-    (read,) = id_batches([batch], ["id"], study.protocol.rule)
+    assert study.protocol == Align()
     key = derive(secret, "ids")
-    points = points_of(hmac.digest(key, each, "sha512") for each in read if each is not None)
+    points = points_of(hash_of(each, key) for each in identities(ids))
     return [points[start : start + 32] for start in range(0, len(points), 32)]
 
 
@@ -91,11 +104,11 @@ def test_the_coordinator_tries_every_id_in_vain(tmp_path: Path) -> None:
     view = b"".join(spied.carrier.seen)
     north, secret = spied.owns["north"], spied.shared["north"]
     assert secret == spied.shared["south"]
-    secrets = [secret, north.power, north.on, north.off, north.key, spied.pairs["north"]["south"]]
+    secrets = [secret, north.power, north.key, spied.pairs["north"]["south"]]
     assert not any(each in view for each in secrets)
     candidates = hashed(range(60), secret, spied.study)
     # neither points nor their powers were shown, even to somebody who got hold of the hash's key
-    for power in (None, north.on, north.power, spied.owns["south"].power):
+    for power in (None, north.power, spied.owns["south"].power):
         tried = candidates if power is None else [raised(each, power) for each in candidates]
         assert not any(each in view for each in tried)
 
@@ -110,7 +123,7 @@ def test_the_coordinator_tries_every_id_in_vain(tmp_path: Path) -> None:
 
 
 def test_a_party_finds_no_id_of_another_that_is_not_common(tmp_path: Path) -> None:
-    """South has every message to it, its own power and all keys that it shares; it lacks north's two powers."""
+    """South has every message to it, its own power and all keys that it shares; it lacks north's power."""
     spied = Spied(align_study(), tmp_path)
     south = spied.owns["south"]
     candidates = hashed(range(60), spied.shared["south"], spied.study)
@@ -120,11 +133,15 @@ def test_a_party_finds_no_id_of_another_that_is_not_common(tmp_path: Path) -> No
     got_back = decode(spied.asked("align_finish")["south"], AlignBox)
     place = Place(study=spied.study.digest, label="align 0 2", sender="north", receiver="south")
     returned = unseal(spied.pairs["south"]["north"], got_back.box, place)
-    seen = {text[start : start + 32] for text in (opened, returned) for start in range(0, len(text), 32)}
-    for power in (south.power, south.on, south.off):
-        seen |= {raised(point, power) for point in seen}
-    tried = set(candidates) | {raised(point, power) for point in candidates for power in (south.power, south.on)}
+    theirs, labels = ([text[start : start + 32] for start in range(0, len(text), 32)] for text in (opened, returned))
+    seen = {*theirs, *labels}
+    seen |= {raised(point, south.power) for point in seen}
+    tried = set(candidates) | {raised(point, south.power) for point in candidates}
     assert not seen & tried
+    # labels of north's points that south computes are equal to its own for common people, and for nobody else
+    found = {person for label, person in zip(labels, spied.people["south"], strict=True)
+             if label in {raised(point, south.power) for point in theirs}}  # fmt: skip
+    assert found == set(HELD["north"]) & set(HELD["south"])
     assert spied.result.note.people == len(set(HELD["north"]) & set(HELD["south"]))
 
 
@@ -143,7 +160,8 @@ def test_a_party_of_three_does_not_learn_who_else_holds_its_other_people(tmp_pat
     values = {
         person: sum(int(word) * pow(keys["north"][place], power, prime) for power, word in enumerate(words[own]))
         % prime
-        for place, (person, own) in enumerate(zip(HELD["north"], bins["north"], strict=False))
+        for place, (person, own) in enumerate(zip(spied.people["north"], bins["north"], strict=True))
+        if person is not None
     }
     assert {person for person, value in values.items() if value == 0} == COMMON
     assert len(set(values.values())) == len(HELD["north"]) - len(COMMON) + 1
@@ -151,7 +169,7 @@ def test_a_party_of_three_does_not_learn_who_else_holds_its_other_people(tmp_pat
     assert held_by_south_too
     # the same label everywhere: what the parties compare; north's other labels are in nobody's table but its own
     assert set(keys["north"]) & set(keys["south"]) & set(keys["east"]) == {
-        keys["north"][list(HELD["north"]).index(person)] for person in COMMON
+        keys["north"][spied.people["north"].index(person)] for person in COMMON
     }
     assert not any(key.to_bytes(8, "little") in b"".join(spied.carrier.seen) for key in keys["north"])
 
@@ -175,7 +193,7 @@ def test_a_lying_coordinator_and_one_of_three_do_not_read_whom_another_holds(tmp
         if step != "align_match":
             return body
         south = inside(carrier, study, "south")
-        places = [list(HELD["south"]).index(person) for person in probes]
+        places = [people_of(south, HELD["south"]).index(person) for person in probes]
         tags = south.plan.intersection.turn(south).tags(south)[0][places]
         known.update(tags=[each[16:].tobytes() for each in tags], secrets=south.plan.intersection.secret.pairs(south))
         known["powers"] = [south.recall("align own", Own).power]
@@ -208,3 +226,79 @@ def test_a_lying_coordinator_and_one_of_three_do_not_read_whom_another_holds(tmp
     tried = {*digests, *points, *(raised(point, power) for point in points for power in known["powers"])}
     assert told
     assert not tried & set(told)
+
+
+def test_points_come_in_an_order_that_shows_neither_the_tables_nor_its_size(tmp_path: Path) -> None:
+    """In the table's order, the last common place would bound how many ids the other party has at least."""
+    orders = []
+    for number in range(2):
+        spied = Spied(align_study(), tmp_path / str(number))
+        places = spied.people["north"]
+        assert sorted(each for each in places if each is not None) == list(HELD["north"])
+        # 20 of 60 are random points; that none of them comes among the first 40 has a chance of 1 in 10^15
+        assert None in places[:40]
+        orders.append(places)
+    assert orders[0] != orders[1]
+
+
+def test_a_party_that_returns_the_others_points_as_its_own_ends_the_run(tmp_path: Path) -> None:
+    """North's points then have the labels of "south's": all of north's people seem to be common, and random points.
+
+    South knows every label, but no id, and so not what north found. It learns nothing, not even how many ids north has.
+    """
+    study = align_study()
+    carrier, session = carried(study, {name: table(list(HELD[name]), 1) for name in ("north", "south")}, tmp_path)
+    known: dict[int, bytes] = {}
+
+    def reflect(step: str, party: str, body: bytes) -> bytes:
+        hop = {"align_raise": 1, "align_finish": 2}.get(step)
+        if party == "north" and hop is not None:
+            south = inside(carrier, study, "south")
+            pair = south.plan.intersection.secret.pairs(south)["north"]
+            got = Place(study=study.digest, label=f"align 0 {hop}", sender="north", receiver="south")
+            given = Place(study=study.digest, label=f"align 0 {hop}", sender="south", receiver="north")
+            answer = decode(carrier.reply("align_blind" if hop == 1 else "align_raise", "north"), Mail)
+            points = unseal(pair, answer.boxes["south"], got)
+            known[hop] = points
+            return encode(AlignBox(number=0, hop=hop, box=seal(pair, points, given, SystemRandomness())))
+        if party == "north" and step == "align_confirm":
+            north = inside(carrier, study, "north")
+            done, key = (
+                north.recall("align done", AlignDone),
+                derive(north.plan.intersection.secret.value(north), "tags"),
+            )
+            assert done.people == 60, "up to here the attack works: every point of north's is in what it got"
+            tags = digests_of(known[2], 32, key)
+            orders = sorted(piece(tags, 2 * place + 1, 16) for place in range(60))
+            # south has all labels, the key and the order of places; it lacks the ids
+            assert done.digest != hashlib.sha256(context("alignment", study.digest, *orders)).digest()
+        return body
+
+    carrier.change = reflect
+    with pytest.raises(PartyError, match="found different common people"):
+        run(study.protocol, session)
+    carrier.close()
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+def test_a_party_that_returns_points_in_another_order_ends_the_run(parties: int, tmp_path: Path) -> None:
+    """North would take other people for common: labels alone do not tell whose they are."""
+    study = align_study(**({"parties": THREE_VERTICAL} if parties == 3 else {}))
+    names = [party.name for party in study.parties]
+    carrier, session = carried(study, {name: table(list(HELD[name]), 1) for name in names}, tmp_path)
+    before = names[names.index("north") - 1]
+
+    def turn(step: str, party: str, body: bytes) -> bytes:
+        if step != "align_finish" or party != "north":
+            return body
+        own = inside(carrier, study, before)
+        pair = own.plan.intersection.secret.pairs(own)["north"]
+        place = Place(study=study.digest, label=f"align 0 {parties}", sender=before, receiver="north")
+        points = unseal(pair, decode(body, AlignBox).box, place)
+        turned = points[32:] + points[:32]
+        return encode(AlignBox(number=0, hop=parties, box=seal(pair, turned, place, SystemRandomness())))
+
+    carrier.change = turn
+    with pytest.raises(PartyError, match="found different common people"):
+        run(study.protocol, session)
+    carrier.close()

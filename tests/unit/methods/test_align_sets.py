@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from aligning import Carrier, carried, table
-from support import align_study
+from support import across_study, align_study
 from syndic import Study, plan, simulate
 from syndic.data.aligned import id_batches, name_of
 from syndic.errors import InputError, PartyError
@@ -20,7 +21,7 @@ from syndic.mpc.align.steps import PrivateIntersection
 from syndic.mpc.align.work import AlignBox, AlignTurn
 from syndic.privacy import Ledger
 from syndic.study import Release
-from syndic.study.party_rows import stored_alignment
+from syndic.study.party_rows import open_table, stored_alignment
 
 HOSPITALS = ("north", "south", "east")
 PEOPLE = {
@@ -43,6 +44,11 @@ def members(*names: str, people: int = 40) -> str:
 COLUMNS = "".join(
     f'[[schema.columns]]\nname = "{name}"\nkind = "real"\nlower = 0.0\nupper = 1.0\nbins = 2\n'
     for name in ("colour", "age", "score", "weight")
+)
+
+
+TWO = "".join(
+    f'[[schema.columns]]\nname = "{name}"\nkind = "integer"\nlower = 0\nupper = 1\n' for name in ("colour", "age")
 )
 
 
@@ -70,7 +76,7 @@ def order(folder: Path, study: Study, party: str, group: str, people: Any, seed:
     return [known[stored.names[start : start + 16]] for start in range(0, len(stored.names), 16)]
 
 
-def notes(release: Release) -> dict[str, int]:
+def notes(release: Release) -> dict[str, int | None]:
     assert isinstance(release.result, CommonPeople)
     return {name: note.people for name, note in release.result.sets.items()}
 
@@ -277,7 +283,8 @@ def test_no_set_is_answered_twice(tmp_path: Path) -> None:
 
     carrier.change = note
     run(star().protocol, session)
-    assert len(kept) == 3 * 9
+    # sets of two parties have no tables
+    assert len(kept) == 3 * 7
     for call in kept:
         assert decode(answer(carrier.nodes["registry"], encode(call)), Reply).code == "refused", call.step
     carrier.close()
@@ -286,15 +293,15 @@ def test_no_set_is_answered_twice(tmp_path: Path) -> None:
 def test_an_interrupted_run_goes_on_in_the_set_where_it_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, stops = PrivateIntersection.align_table, iter([False, True])
+    whole, stops = PrivateIntersection.align_finish, iter([False, True])
 
     def failing(self: PrivateIntersection, party: Any, message: Any) -> Any:
         if party.name == "registry" and next(stops, False):
             raise RuntimeError("killed")
         return whole(self, party, message)
 
-    failing.__name__ = "align_table"
-    monkeypatch.setattr(PrivateIntersection, "align_table", failing)
+    failing.__name__ = "align_finish"
+    monkeypatch.setattr(PrivateIntersection, "align_finish", failing)
     study = star()
     with pytest.raises(PartyError, match="internal error"):
         simulate(study, sources(), seed=3, folder=tmp_path)
@@ -332,3 +339,57 @@ def test_parties_of_sets_are_those_of_the_study() -> None:
 def test_a_study_with_one_set_is_as_before() -> None:
     assert isinstance(simulate(align_study(), {"north": table([1, 2]), "south": table([2])}).result, CommonPeople)
     assert len(plan(align_study()).statement.discloses) == 1
+
+
+@pytest.mark.parametrize("common", [0, 15])
+def test_private_sizes_are_known_to_the_parties_of_the_set_only(tmp_path: Path, common: int) -> None:
+    """The coordinator gets the same for any number of common people, also for none, whose digest anybody could try."""
+    study = star({"north": ("north", "registry"), "south": ("south", "registry")}, ("north", "south", "registry"))
+    protocol = study.protocol
+    assert isinstance(protocol, Align)
+    study = replace(study, protocol=replace(protocol, sizes="private"))
+    people = {"north": range(common), "south": range(50, 60), "registry": range(60)}
+    release = simulate(study, sources(people), folder=tmp_path)
+    assert isinstance(release.result, CommonPeople)
+    assert [(note.people, note.order, note.warning) for note in release.result.sets.values()] == 2 * [(None, "", "")]
+    assert release.summary()["common people of north"] == "known to their parties only"
+    assert set(order(tmp_path, study, "registry", "north", people["registry"])) == set(range(common))
+    release.write(tmp_path / "release")
+    assert Release.load(tmp_path / "release").result == release.result
+
+
+@pytest.mark.parametrize("declared", [12, 15, 20])
+def test_a_later_study_declares_the_number_and_all_parties_cut_or_pad_the_same_people(
+    tmp_path: Path, declared: int
+) -> None:
+    align = align_study('sizes = "private"', parties=members("north", "registry"), columns=TWO)
+    numbers = {"north": range(15), "registry": range(30)}
+    given = {
+        name: pa.table({column: [each % 2 for each in own], "id": pa.array(own)})
+        for (name, own), column in zip(numbers.items(), ("colour", "age"), strict=True)
+    }
+    simulate(align, given, folder=tmp_path)
+    study = across_study("marginals", parties=members("north", "registry", people=declared), columns=TWO)
+    study = replace(study, alignment=align.digest)
+    read = []
+    for name, rows in given.items():
+        ledger = tmp_path / "parties" / name / "ledger.sqlite"
+        opened = open_table(study, name, rows, ledger=ledger, id_columns=(), seed=None)
+        assert opened.rows() == declared
+        read.append([code for batch in opened.batches() for codes in batch.values() for code in codes.tolist()])
+    assert read[0] == read[1]
+    assert len(read[0]) == declared
+    assert len([code for code in read[0][:15] if code in {0, 1}]) == min(declared, 15)
+
+
+def test_the_coordinator_sees_the_same_bytes_of_private_sizes(tmp_path: Path) -> None:
+    """Everything that is not sealed, masked or a commitment is the same for no common people and for many."""
+    seen = []
+    for number, common in enumerate((0, 40)):
+        study = align_study('sizes = "private"')
+        given = {"north": table(list(range(40))), "south": table(list(range(40 - common, 80 - common)))}
+        carrier, session = carried(study, given, tmp_path / str(number))
+        run(study.protocol, session)
+        carrier.close()
+        seen.append(([carrier.reply("align_done", name) for name in given], carrier.sizes))
+    assert seen[0] == seen[1]

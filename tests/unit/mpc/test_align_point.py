@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.mpc.align.point import Blinding, new_blinding, new_power, points_of, raised
+from syndic.mpc.align.point import Blinding, _is_square, new_blinding, new_power, points_of, raised
 from syndic.random import SimulationRandomness
 
 PRIME = 2**255 - 19
@@ -67,6 +67,11 @@ def test_every_point_is_on_the_curve_and_from_one_of_two_candidates(given_digest
         assert is_square(x**3 + CURVE * x**2 + x)
         squared = coordinate(digest) ** 2 % PRIME
         assert (x * (1 + 2 * squared) + CURVE) % PRIME == 0 or ((x + CURVE) * (1 + 2 * squared) - CURVE) % PRIME == 0
+
+
+@given(st.one_of(st.integers(0, PRIME - 1), st.integers(0, 300), st.integers(0, 230).map(lambda twos: 3 << twos)))
+def test_squares_are_those_of_eulers_criterion(number: int) -> None:
+    assert _is_square(number) == is_square(number)
 
 
 def test_half_of_all_hashes_taken_as_coordinates_would_not_be_on_the_curve() -> None:

@@ -76,34 +76,32 @@ def test_a_party_has_as_many_points_as_its_bound_and_every_step_a_place_of_its_o
             parted.part(number)
 
 
-def test_hashes_are_gone_as_soon_as_they_are_blinded(tmp_path: Path) -> None:
-    """The parties' secret is kept beside them: with hashes, a thief of the file could try one id after the other."""
+def test_hashes_are_gone_as_soon_as_labels_are_there(tmp_path: Path) -> None:
+    """Points are made of 64 bytes, and the place in the order of 16 that are kept until the labels come back."""
     study = align_study()
     carrier, session = carried(study, SOURCES, tmp_path)
     seen = []
 
     def look(step: str, party: str, body: bytes) -> bytes:
-        if step in ("align_blind", "align_raise"):
+        if step in ("align_blind", "align_raise", "align_finish", "align_vouch"):
             ids = decode(kept(carrier.nodes[party], "align ids 0"), Ids)
-            seen.append((step, len(ids.hashes) // HASH_BYTES, len(ids.names) // NAME_BYTES))
+            seen.append((step, len(ids.hashes), len(ids.names) // NAME_BYTES))
         return body
 
     carrier.change = look
     run(study.protocol, session)
     carrier.close()
-    # 60 is the public bound of each
-    assert sorted(seen) == [
-        ("align_blind", 60, 9),
-        ("align_blind", 60, 10),
-        ("align_raise", 0, 9),
-        ("align_raise", 0, 10),
+    # 60 is the public bound of each: random ones among them
+    assert sorted(seen) == [("align_blind", 60 * HASH_BYTES, 60), ("align_blind", 60 * HASH_BYTES, 60)] + [
+        (step, 60 * 16 * (step in {"align_finish", "align_raise"}), 60)
+        for step in ("align_finish", "align_finish", "align_raise", "align_raise", "align_vouch", "align_vouch")
     ]
 
 
-def test_points_that_fill_up_are_nobody_even_where_the_sum_is_zero(tmp_path: Path) -> None:
-    """A coordinator that sends zeros tells parties with the same people nothing wrong: 51 of the 60 are no people."""
-    study = align_study()
-    carrier, session = carried(study, {"north": SOURCES["north"], "south": SOURCES["north"]}, tmp_path)
+def test_a_sum_that_is_zero_everywhere_ends_the_run(tmp_path: Path) -> None:
+    """A coordinator that sends zeros shows parties with the same people nothing: their random points differ."""
+    study = align_study(parties=THREE_VERTICAL)
+    carrier, session = carried(study, dict.fromkeys(("north", "south", "east"), SOURCES["north"]), tmp_path)
 
     def lie(step: str, party: str, body: bytes) -> bytes:
         if step != "align_match":
@@ -112,10 +110,9 @@ def test_points_that_fill_up_are_nobody_even_where_the_sum_is_zero(tmp_path: Pat
         return encode(AlignTable(number=0, words=np.zeros_like(words)))
 
     carrier.change = lie
-    result = run(study.protocol, session)
+    with pytest.raises(PartyError, match="found different common people"):
+        run(study.protocol, session)
     carrier.close()
-    assert isinstance(result, CommonPeople)
-    assert result.note.people == 9
 
 
 def wrong_questions(step: str, body: bytes) -> list[tuple[str, Message, str]]:
@@ -125,7 +122,7 @@ def wrong_questions(step: str, body: bytes) -> list[tuple[str, Message, str]]:
         return [("align_raise", AlignBox(number=0, hop=0, box=bytes(2000)), round_text)]
     if step == "align_finish":
         box = decode(body, AlignBox).box
-        return [("align_raise", AlignBox(number=0, hop=2, box=box), round_text)]
+        return [("align_raise", AlignBox(number=0, hop=3, box=box), round_text)]
     if step == "align_match":
         words = decode(body, AlignTable).words
         one, last = words.copy(), words.copy()
@@ -139,8 +136,8 @@ def wrong_questions(step: str, body: bytes) -> list[tuple[str, Message, str]]:
 
 def test_a_wrong_question_at_the_right_time_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     """What comes at its time is stopped by its own check, not by the order of the steps."""
-    study = align_study()
-    carrier, session = carried(study, SOURCES, tmp_path)
+    study = align_study(parties=THREE_VERTICAL)
+    carrier, session = carried(study, {**SOURCES, "east": table(list(range(12)))}, tmp_path)
     asked = 0
 
     def ask(step: str, party: str, body: bytes) -> bytes:
@@ -156,7 +153,7 @@ def test_a_wrong_question_at_the_right_time_is_refused_and_changes_nothing(tmp_p
     carrier.change = ask
     result = run(study.protocol, session)
     carrier.close()
-    assert asked == 2 * 9
+    assert asked == 3 * 9
     assert isinstance(result, CommonPeople)
     assert result.note.people == 4
 

@@ -39,9 +39,11 @@ class Measured:
     expected: int
 
 
-def rows(quick: bool) -> Iterator[Row]:
-    """Yield time, work, traffic and memory for two and three parties."""
-    for people, parties in _QUICK_SIZES if quick else _SIZES:
+def rows(quick: bool, ids: int | None = None) -> Iterator[Row]:
+    """Yield time, work, traffic and memory for two and three parties, or for two with so many `ids` each."""
+    yield Row(bench="align", row="this machine", metric="cpu seconds, 10^7 additions", value=_calibrated(), unit="s")
+    sizes = _QUICK_SIZES if quick else _SIZES
+    for people, parties in sizes if ids is None else ((ids, 2),):
         with tempfile.TemporaryDirectory() as folder:
             measured = measure(people, parties, Path(folder))
         what = f"{people} ids a party, {parties} parties"
@@ -83,7 +85,7 @@ def measure(people: int, parties: int, folder: Path) -> Measured:
         processor_seconds=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         megabytes=sum(each.request_bytes + each.reply_bytes for each in release.transcript) / 1e6,
         memory_megabytes=after.ru_maxrss * 1024 / 1e6,
-        people=release.result.note.people,
+        people=release.result.note.people or 0,
         expected=len(common),
     )
 
@@ -97,6 +99,14 @@ def _study(people: int, parties: int) -> Study:
         parties=tuple(Member(name=f"p{number}", people=people, columns=(f"c{number}",)) for number in range(parties)),
         schema=Schema.from_domain({f"c{number}": 2 for number in range(parties)}),
     )
+
+
+def _calibrated() -> float:
+    """Return how long a plain loop takes: machines that are busy or slow take longer for everything."""
+    start = time.process_time()
+    for number in range(10**7):
+        number + 1
+    return time.process_time() - start
 
 
 def _children() -> resource.struct_rusage:

@@ -8,6 +8,7 @@ import click
 from syndic.cli import show
 from syndic.document import to_json
 from syndic.errors import InputError
+from syndic_lab.bench.align import rows as alignments
 from syndic_lab.bench.benches import BENCHES
 from syndic_lab.bench.guard import run as guard
 from syndic_lab.bench.interval import run as intervals
@@ -46,8 +47,9 @@ from syndic_lab.bench.vertical import plan as vertical_plan
     type=click.Path(path_type=Path),
     help="(interval) Append each release to FILE, and do not run again those that it has.",
 )
+@click.option("--ids", type=click.IntRange(1), help="(align) Two parties with so many ids each.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-def bench(
+def bench(  # noqa: PLR0913, PLR0917  # every option is a parameter
     name: str,
     quick: bool,
     only: tuple[str, ...],
@@ -55,6 +57,7 @@ def bench(
     refresh: Path | None,
     processes: int | None,
     resume: Path | None,
+    ids: int | None,
     as_json: bool,
 ) -> None:
     """Measure the speed or accuracy of one part of Syndic."""
@@ -67,10 +70,14 @@ def bench(
     many = (processes, resume) != (None, None)
     if many and name != "interval":
         raise click.UsageError("--processes and --resume are for the bench interval only")
+    if ids is not None and name != "align":
+        raise click.UsageError("--ids is for the bench align only")
     measured = (
         intervals.rows(quick, 1 if processes is None else processes, resume)
         if many
         else _measured(name, quick, only, table)
+        if ids is None
+        else alignments(quick, ids)
     )
     for row in measured:
         if as_json:

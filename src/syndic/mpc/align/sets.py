@@ -14,11 +14,13 @@ does not find is held by not all of them, or was found by one of them in an earl
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 from syndic.data.aligned import NAME_BYTES, name_of
 from syndic.kernel import Nothing, Party, Session, SubProtocol, step
 from syndic.mpc.align.steps import PrivateIntersection
+from syndic.mpc.align.table import add
 from syndic.mpc.align.work import (
     AlignBox,
     AlignDone,
@@ -27,6 +29,8 @@ from syndic.mpc.align.work import (
     AlignTurn,
     SetsDone,
     StoredOrder,
+    inboxes_of,
+    passed_on,
 )
 from syndic.mpc.seal import Mail
 from syndic.mpc.secret import SharedSecret
@@ -42,13 +46,33 @@ class PrivateIntersections(SubProtocol):
 
     def rounds(self, collect: str) -> tuple[str, ...]:
         """Return the names of the steps, including the method's own step, in order."""
-        powers = ("align_blind", "align_raise", "align_finish", "align_table", "align_match")
-        return (*self.secret.rounds, collect, *powers, "align_vouch", "align_confirm", "align_done")
+        powers = ("align_blind", "align_raise", "align_finish")
+        tables = () if all(each.two for each in self.sets) else ("align_table", "align_match")
+        return (*self.secret.rounds, collect, *powers, *tables, "align_vouch", "align_confirm", "align_done")
 
     def run(self, session: Session, collect: Callable[[Any, Nothing], Nothing]) -> dict[str, AlignDone]:
         """Run all steps of all sets and return the result of each, by its name."""
         self.secret.run(session)
-        return {each.name: each.run(session, collect) for each in self.sets}
+        return {each.name: self._run(each, session, collect) for each in self.sets}
+
+    def _run(self, one: PrivateIntersection, session: Session, collect: Callable[[Any, Nothing], Nothing]) -> AlignDone:
+        """Carry boxes round, add up tables, and return the common result of one set."""
+        names = one.names
+        session.ask(collect, dict.fromkeys(names, Nothing()))
+        for number in range(one.chunks):
+            session.progress("chunks of ids", number, one.chunks)
+            mail = session.ask(self.align_blind, dict.fromkeys(names, AlignTurn(number=number)))
+            for hop in range(1, len(names)):
+                mail = session.ask(self.align_raise, passed_on(names, mail, number, hop))
+            session.ask(self.align_finish, passed_on(names, mail, number, len(names)))
+        session.progress("chunks of ids", one.chunks, one.chunks)
+        for number in range(one.parts):
+            tables = session.ask(self.align_table, dict.fromkeys(names, AlignTurn(number=number)))
+            total = reduce(add, (table.words for table in tables.values()))
+            session.ask(self.align_match, dict.fromkeys(names, AlignTable(number=number, words=total)))
+        vouched = session.ask(self.align_vouch, dict.fromkeys(names, Nothing()))
+        confirmed = session.ask(self.align_confirm, inboxes_of(vouched))
+        return next(iter(session.ask(self.align_done, inboxes_of(confirmed)).values()))
 
     def turn(self, party: Party) -> PrivateIntersection:
         """Return the set that this party works on: the first of its own that is not finished, or else its last."""
@@ -108,7 +132,7 @@ class PrivateIntersections(SubProtocol):
 
     @step(reveals="public")
     def align_done(self, party: Party, message: AlignMail) -> AlignDone:
-        """Check that all parties found the same; then store the order and return the number of common people."""
+        """Check that all parties found the same; then store the order and return the number, if it is told."""
         done = self.turn(party).align_done(party, message)
         party.remember(_DONE, SetsDone(done=self._finished(party) + 1))
         return done

@@ -6,27 +6,30 @@
    the same wherever the id is held, and that nobody can compute for another id: all parties' powers are in it.
 3. From labels and the secrets of pairs of parties come shares that add up to zero where all hold the id. Every party
    encodes its own as a table, and the sum of all tables shows each party where it is zero (`syndic.mpc.align.table`).
+   Two parties need neither blinding nor tables: each blinds by its own power, and so computes the other's labels. It
+   compares them with its own, which shows who is common and nothing else, as points come in a random order.
 4. Common people are ordered by their labels: the same everywhere, unknown beforehand. Every two parties test whether
    they found the same without revealing it to a partner that found something else: each sends a power of its order's
-   digest, as a point, and both have the same key in the end if their digests are the same (Jablon 1996).
+   digest, as a point, and both have the same key in the end if their digests are the same (Jablon 1996). The digest
+   has hashes of the ids in it: whoever returns somebody's own points as its own, without the ids, does not know it.
 
 *Who learns what.* Every set is padded with random points to its party's public bound, so sizes stay hidden. The
-coordinator carries sealed boxes and tables that are uniform to it: it learns how many people are common, which it
-publishes. A party learns which of its ids are common; of its other ids it does not learn who else holds them, and it
-cannot test ids that it did not submit. Colluding parties learn, of ids that one of them submitted, whether all the
-others hold them. A coordinator that adds correctly adds nothing to that. One that sends a wrong sum and helps one of
-three or more parties lets it test one guess, which of its ids another party holds; the run then ends. Steps are
-answered once, so nobody gets more powers than its bound. *Semi-honest*: a party may submit ids that it does not hold,
-as many as its bound, and learns which of them are common: no private set intersection can detect that. *Abort*: parties
-compare their results before they publish anything about them, and a party whose order differs ends the run.
+coordinator carries sealed boxes and tables that are uniform to it: it learns how many people are common if the parties
+tell it. A party learns which of its ids are common, and so how many; of its other ids it does not learn who else holds
+them, and it cannot test ids that it did not submit. Colluding parties learn, of ids that one of them submitted, whether
+all the others hold them. A coordinator that adds correctly adds nothing to that. One that sends a wrong sum and helps
+one of three or more parties lets it test one guess in each set, which of its ids another party holds; a wrong one ends
+the run. Steps are answered once, so nobody gets more powers than its bound. *Semi-honest*: a party may submit ids that
+it does not hold, as many as its bound, and learns which of them are common: no private set intersection can detect
+that. *Abort*: parties compare their results before they publish anything about them, and a party whose order differs
+ends the run.
 
 After Meadows 1986 and Huberman, Franklin and Hogg 1999 (powers that commute).
 """
 
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +37,8 @@ from numpy.typing import NDArray
 from syndic.data.aligned import NAME_BYTES, Alignment, IdRule, name_of
 from syndic.document import Document
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Nothing, Party, Session
-from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES, new_blinding, new_power, points_of, raised
+from syndic.kernel import Nothing, Party
+from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES, Blinding, new_blinding, new_power, points_of, raised
 from syndic.mpc.align.table import (
     FIELD,
     TableShape,
@@ -55,23 +58,26 @@ from syndic.mpc.align.work import (
     AlignTurn,
     Ids,
     Meeting,
+    OtherKeys,
     Own,
     StoredOrder,
     Tags,
     Zeros,
     blinded,
-    inboxes_of,
+    digests_of,
+    hash_of,
+    mixed,
     neighbour_of,
     order_name,
-    passed_on,
+    piece,
 )
 from syndic.mpc.key import KEY_BYTES, context, derive
 from syndic.mpc.order import advance
 from syndic.mpc.seal import Mail, Place, seal, unseal
 from syndic.mpc.secret import SharedSecret
 
-Told = TypeVar("Told", bound=Message)
 _TAG_BYTES = 8 + 8 + 16  # an id's key in a table, its bin, its place in the common order
+_KEY_BYTES = 16  # of a tag: what two parties compare
 
 
 class PrivateIntersection(Document):
@@ -79,7 +85,8 @@ class PrivateIntersection(Document):
 
     `rule`: how ids are normalised. `shape`: size of every party's table. `chunk`: points in a message. `secret`: for
     hashing ids, shared by all parties of the study. `name`: of the set, if a study has several; it is part of every
-    key, seal and stored name. A method's own step reads the ids, between `begin` and `keep`.
+    key, seal and stored name. `told`: whether the parties tell the coordinator how many people are common. A method's
+    own step reads the ids, between `begin` and `keep`.
     `syndic.mpc.align.sets` has the steps, which lead here.
     """
 
@@ -89,6 +96,7 @@ class PrivateIntersection(Document):
     chunk: int
     secret: SharedSecret
     name: str = ""
+    told: bool = True
 
     @property
     def label(self) -> str:
@@ -101,6 +109,11 @@ class PrivateIntersection(Document):
         return order_name(self.name)
 
     # Public numbers.
+
+    @property
+    def two(self) -> bool:
+        """Whether the set has two parties, which compare their labels: no blinding, no tables."""
+        return len(self.bounds) == 2
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -145,22 +158,25 @@ class PrivateIntersection(Document):
         self._advance(party, 1)
 
     def keep(self, party: Party, ids: Sequence[bytes], columns: tuple[str, ...]) -> None:
-        """Hash this party's first ids up to the public bound, pad them with random ones to it, and store them."""
-        ids = ids[: self.bounds[party.name]]
-        randomness = party.key_randomness(self.label)
+        """Hash this party's first ids up to the public bound, add random ones up to it, and store them in random order.
+
+        Two parties see each other's points where they are equal: in the table's order these would show a part of it.
+        """
+        bound, randomness = self.bounds[party.name], party.key_randomness(self.label)
         secret, key = derive(self.secret.value(party), "ids", *self._named), randomness.bytes(KEY_BYTES)
         power = new_power(randomness)
-        blinding = new_blinding(power, randomness)
-        own = Own(power=power, on=blinding.on, off=blinding.off, key=key, real=len(ids), columns=columns)
-        party.remember(f"{self.label} own", own)
+        blinding = Blinding(on=power, off=b"") if self.two else new_blinding(power, randomness)
+        party.remember(
+            f"{self.label} own", Own(power=power, on=blinding.on, off=blinding.off, key=key, columns=columns)
+        )
+        order = np.argsort(randomness.words(bound))
+        hashes, names = (
+            mixed([made(each, with_key) for each in ids[:bound]], size, order, randomness)
+            for made, with_key, size in ((hash_of, secret, HASH_BYTES), (name_of, key, NAME_BYTES))
+        )
         for number in range(self.chunks):
-            some = ids[number * self.chunk : (number + 1) * self.chunk]
-            lacking = self.count(party.name, number) - len(some)
-            hashes = [hmac.digest(secret, each, "sha512") for each in some]
-            kept = Ids(
-                hashes=b"".join(hashes) + randomness.bytes(HASH_BYTES * lacking),
-                names=b"".join(name_of(each, key) for each in some),
-            )
+            some = slice(number * self.chunk, (number + 1) * self.chunk)
+            kept = Ids(hashes=hashes[some].tobytes(), names=names[some].tobytes())
             party.remember(f"{self.label} ids {number}", kept)
 
     def align_blind(self, party: Party, message: AlignTurn) -> Mail:
@@ -170,7 +186,7 @@ class PrivateIntersection(Document):
         own, kept = party.recall(f"{self.label} own", Own), party.recall(f"{self.label} ids {number}", Ids)
         hashes = (kept.hashes[start : start + HASH_BYTES] for start in range(0, len(kept.hashes), HASH_BYTES))
         points = raised(points_of(hashes), own.on)
-        party.remember(f"{self.label} ids {number}", Ids(hashes=b"", names=kept.names))
+        party.remember(f"{self.label} ids {number}", kept.blinded())
         return self.send_on(party, points, number, 1)
 
     def align_raise(self, party: Party, message: AlignBox) -> Mail:
@@ -179,6 +195,9 @@ class PrivateIntersection(Document):
             raise RefusedError(f"expected a hop from 1 to {len(self.bounds) - 1}, found {message.hop}")
         self._advance(party, self.stage(message.number, message.hop))
         points = raised(self._receive(party, message), party.recall(f"{self.label} own", Own).power)
+        if self.two:
+            keys = np.ascontiguousarray(self._digests(party, points)[:, :_KEY_BYTES]).tobytes()
+            party.remember(f"{self.label} other {message.number}", OtherKeys(keys=keys))
         return self.send_on(party, points, message.number, message.hop + 1)
 
     def align_finish(self, party: Party, message: AlignBox) -> Nothing:
@@ -186,8 +205,11 @@ class PrivateIntersection(Document):
         if message.hop != len(self.bounds):
             raise RefusedError("points came back before every party had processed them")
         self._advance(party, self.stage(message.number, message.hop))
-        labels = raised(self._receive(party, message), party.recall(f"{self.label} own", Own).off)
-        party.remember(f"{self.label} tags {message.number}", self._tag(party, labels))
+        labels, ids = self._receive(party, message), party.recall(f"{self.label} ids {message.number}", Ids)
+        if not self.two:
+            labels = raised(labels, party.recall(f"{self.label} own", Own).off)
+        party.remember(f"{self.label} tags {message.number}", self._tag(party, labels, ids.hashes))
+        party.remember(f"{self.label} ids {message.number}", Ids(hashes=b"", names=ids.names))
         return Nothing()
 
     def align_table(self, party: Party, message: AlignTurn) -> AlignTable:
@@ -235,7 +257,10 @@ class PrivateIntersection(Document):
         return self._seal_for_all(party, "confirm", proofs)
 
     def align_done(self, party: Party, message: AlignMail) -> AlignDone:
-        """Check that all parties found the same; then store the order and return the number of common people."""
+        """Check that all parties found the same; then store the order and return the number of common people, if told.
+
+        The digest goes with the number: that of no people is known to everybody.
+        """
         self._advance(party, self.later_stage(2 * self.parts + 2))
         done, keys = party.recall(f"{self.label} done", AlignDone), party.recall(f"{self.label} meeting", Meeting).keys
         for name, proof in self._open_from_all(party, "confirm", message).items():
@@ -245,33 +270,7 @@ class PrivateIntersection(Document):
                 )
         party.remember(self.order_name, party.recall(f"{self.label} draft", StoredOrder))
         self._forget(party)
-        return done
-
-    # The coordinator's side: carry boxes round, add up tables.
-
-    def run(self, session: Session, collect: Callable[[Any, Nothing], Nothing]) -> AlignDone:
-        """Run all steps after the secret, including `collect`, the method's own, and return the common result."""
-        session.ask(collect, self._all(Nothing()))
-        for number in range(self.chunks):
-            session.progress("chunks of ids", number, self.chunks)
-            mail = session.ask(self.align_blind, self._all(AlignTurn(number=number)))
-            for hop in range(1, len(self.names)):
-                mail = session.ask(self.align_raise, passed_on(self.names, mail, number, hop))
-            session.ask(self.align_finish, passed_on(self.names, mail, number, len(self.names)))
-        session.progress("chunks of ids", self.chunks, self.chunks)
-        for number in range(self.parts):
-            tables = list(session.ask(self.align_table, self._all(AlignTurn(number=number))).values())
-            total = tables[0].words
-            for table in tables[1:]:
-                total = add(total, table.words)
-            session.ask(self.align_match, self._all(AlignTable(number=number, words=total)))
-        vouched = session.ask(self.align_vouch, self._all(Nothing()))
-        confirmed = session.ask(self.align_confirm, inboxes_of(vouched))
-        return next(iter(session.ask(self.align_done, inboxes_of(confirmed)).values()))
-
-    def _all(self, message: Told) -> dict[str, Told]:
-        """Return a message for every party of the set."""
-        return dict.fromkeys(self.names, message)
+        return done if self.told else AlignDone()
 
     # What the parties' steps are made of.
 
@@ -315,18 +314,24 @@ class PrivateIntersection(Document):
             raise RefusedError("a sealed message about the order has the wrong length")
         return texts
 
-    def _tag(self, party: Party, labels: bytes) -> Tags:
+    def _tag(self, party: Party, labels: bytes, hashes: bytes) -> Tags:
         """Return what follows from each label: a key, a bin, a place in the order, and this party's share of zero."""
-        each = [labels[start : start + POINT_BYTES] for start in range(0, len(labels), POINT_BYTES)]
-        key = derive(self.secret.value(party), "tags", *self._named)
-        tags = b"".join(hashlib.blake2b(label, digest_size=_TAG_BYTES, key=key).digest() for label in each)
-        shares: Words = np.zeros(len(each), dtype=np.uint64)
-        for name, secret in self._pairs(party).items():
+        tags = self._digests(party, labels)
+        # the place needs the id too: whoever made a party accept a label that is not its own does not know it
+        tags[:, _KEY_BYTES:] ^= np.frombuffer(hashes, dtype=np.uint8).reshape(-1, _TAG_BYTES - _KEY_BYTES)
+        shares: Words = np.zeros(0 if self.two else len(tags), dtype=np.uint64)
+        for name, secret in {} if self.two else self._pairs(party).items():
             key = derive(secret, "zero shares", party.study, *self._named)
-            drawn = field_words(b"".join(hashlib.blake2b(label, digest_size=8, key=key).digest() for label in each))
+            drawn = field_words(digests_of(labels, 8, key))
             earlier = self.names.index(party.name) < self.names.index(name)
             shares = (add if earlier else subtract)(shares, drawn)
-        return Tags(tags=tags, shares=shares)
+        return Tags(tags=tags.tobytes(), shares=shares)
+
+    def _digests(self, party: Party, labels: bytes) -> NDArray[np.uint8]:
+        """Return a digest of each label, that only parties of the study can compute."""
+        key = derive(self.secret.value(party), "tags", *self._named)
+        digests = bytearray(digests_of(labels, _TAG_BYTES, key))
+        return np.frombuffer(digests, dtype=np.uint8).reshape(-1, _TAG_BYTES)
 
     def tags(self, party: Party) -> tuple[NDArray[np.uint8], Words]:
         """Return key, bin and order of all this party's ids, and their shares. Private."""
@@ -337,16 +342,25 @@ class PrivateIntersection(Document):
     def _order(self, party: Party) -> tuple[AlignDone, Alignment]:
         """Return this party's result: public numbers for comparison, and its own record."""
         own = party.recall(f"{self.label} own", Own)
-        found = [party.recall(f"{self.label} zeros {number}", Zeros).places for number in range(self.parts)]
         kept = [party.recall(f"{self.label} ids {number}", Ids).names for number in range(self.chunks)]
         names, (tags, _) = b"".join(kept), self.tags(party)
-        places = [place for place in np.concatenate(found).tolist() if place < own.real]
-        sequence = sorted((tags[place, 16:].tobytes(), place) for place in places)
-        chosen = b"".join(names[NAME_BYTES * place : NAME_BYTES * (place + 1)] for _, place in sequence)
-        orders = (order for order, _ in sequence)
-        digest = hashlib.sha256(context("alignment", party.study, *self._named, *orders)).digest()
+        orders = np.ascontiguousarray(tags[:, _KEY_BYTES:]).tobytes()
+        # a random point that stands for nobody is as any other: it is never common, unless somebody lied
+        sequence = sorted((piece(orders, place, _TAG_BYTES - _KEY_BYTES), place) for place in self._common(party, tags))
+        chosen = b"".join([piece(names, place, NAME_BYTES) for _, place in sequence])
+        digest = hashlib.sha256(context("alignment", party.study, *self._named, *(order for order, _ in sequence)))
         alignment = Alignment(rule=self.rule, columns=own.columns, key=own.key, names=chosen)
-        return AlignDone(people=len(sequence), digest=digest), alignment
+        return AlignDone(people=len(sequence), digest=digest.digest()), alignment
+
+    def _common(self, party: Party, tags: NDArray[np.uint8]) -> list[int]:
+        """Return the places of the ids that all parties of the set hold. Private."""
+        if not self.two:
+            found = [party.recall(f"{self.label} zeros {number}", Zeros).places for number in range(self.parts)]
+            return [int(place) for place in np.concatenate(found)]
+        own = np.ascontiguousarray(tags[:, :_KEY_BYTES]).tobytes()
+        kept = [party.recall(f"{self.label} other {number}", OtherKeys).keys for number in range(self.chunks)]
+        theirs = {piece(keys, place, _KEY_BYTES) for keys in kept for place in range(len(keys) // _KEY_BYTES)}
+        return [place for place in range(len(tags)) if piece(own, place, _KEY_BYTES) in theirs]
 
     def _forget(self, party: Party) -> None:
         """Overwrite the stored values that only the alignment needed."""
@@ -354,6 +368,8 @@ class PrivateIntersection(Document):
         for number in range(self.chunks):
             party.remember(f"{self.label} ids {number}", nothing)
             party.remember(f"{self.label} tags {number}", Tags(tags=b"", shares=np.zeros(0, dtype=np.uint64)))
+            if self.two:
+                party.remember(f"{self.label} other {number}", OtherKeys(keys=b""))
         for name in ("draft", "own", "meeting"):
             party.remember(f"{self.label} {name}", nothing)
 

@@ -47,15 +47,17 @@ class TableShape:
 
     def parts(self) -> list[range]:
         """Return the bins of each message."""
-        some = max(1, _PART // self.points)
+        some = max(1, _PART // max(1, self.points))
         return [range(start, min(start + some, self.bins)) for start in range(0, self.bins, some)]
 
 
 def table_shape(people: int) -> TableShape:
-    """Return the size of a table for at most so many ids; a bin overflows with a chance of at most 2^-40.
+    """Return the size of a table for at most so many ids, none for 0; a bin overflows with a chance of at most 2^-40.
 
     By Chernoff's bound a bin that expects x ids has d or more with a chance of at most exp(d - x) (x / d)^d.
     """
+    if not people:
+        return TableShape(bins=0, points=0)
     bins = max(1, people // _A_BIN)
     mean = people / bins
     points = int(mean) + 1

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from syndic.data.aligned import Alignment
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Party
-from syndic.mpc.align.point import points_of, raised
+from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES, points_of, raised
 from syndic.mpc.key import context
 from syndic.mpc.seal import Mail
+from syndic.random import Randomness
 
 CHUNK = 1 << 14
 """Points in a message."""
@@ -47,10 +48,10 @@ class AlignMail(Message):
 
 
 class AlignDone(Message):
-    """How many people are common, and a digest of their order. The same at every party."""
+    """How many people are common, and a digest of their order, or neither. The same at every party."""
 
-    people: int
-    digest: bytes
+    people: int | None = None
+    digest: bytes = b""
 
 
 class Meeting(Message):
@@ -67,21 +68,31 @@ class StoredOrder(Message):
 
 
 class Own(Message):
-    """A party's secret powers, the key of its record, the number of its own ids, and their columns. Private."""
+    """A party's secret powers, the key of its record, and the columns of its ids. Private."""
 
     power: bytes
     on: bytes
     off: bytes
     key: bytes
-    real: int
     columns: tuple[str, ...]
 
 
 class Ids(Message):
-    """A chunk of hashed ids, padded with random ones, and the names of the party's own ids. Private."""
+    """A chunk of hashed ids and their names, those of random ones among them. Private."""
 
     hashes: bytes
     names: bytes
+
+    def blinded(self) -> "Ids":
+        """Return what is kept after the points were sent: 16 bytes of each hash, and the names."""
+        starts = range(0, len(self.hashes), HASH_BYTES)
+        return Ids(hashes=b"".join([self.hashes[start : start + 16] for start in starts]), names=self.names)
+
+
+class OtherKeys(Message):
+    """Of a chunk of the other party's labels, what a party compares with its own tags. Private."""
+
+    keys: bytes
 
 
 class Tags(Message):
@@ -106,6 +117,28 @@ class SetsDone(Message):
 def order_name(name: str) -> str:
     """Return the name under which a party stores its `StoredOrder` of the set called `name`, if it has a name."""
     return f"{ORDER_NAME} {name}" if name else ORDER_NAME
+
+
+def hash_of(identity: bytes, secret: bytes) -> bytes:
+    """Return the keyed hash of an id that becomes a point: 64 bytes."""
+    return hashlib.blake2b(identity, digest_size=HASH_BYTES, key=secret).digest()
+
+
+def mixed(pieces: Sequence[bytes], size: int, order: NDArray[np.int64], randomness: Randomness) -> NDArray[np.uint8]:
+    """Return pieces of `size` bytes, and random ones for those that lack, in the given order: one in each row."""
+    data = b"".join(pieces) + randomness.bytes(size * (len(order) - len(pieces)))
+    return np.frombuffer(data, dtype=np.uint8).reshape(len(order), size)[order]
+
+
+def digests_of(labels: bytes, size: int, key: bytes) -> bytes:
+    """Return a keyed digest of `size` bytes of each label, one after the other."""
+    hashed, starts = hashlib.blake2b, range(0, len(labels), POINT_BYTES)
+    return b"".join([hashed(labels[at : at + POINT_BYTES], digest_size=size, key=key).digest() for at in starts])
+
+
+def piece(data: bytes, place: int, size: int) -> bytes:
+    """Return the piece of `size` bytes at a place."""
+    return data[size * place : size * (place + 1)]
 
 
 def blinded(party: Party, done: AlignDone, power: bytes) -> bytes:

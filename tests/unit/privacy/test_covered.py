@@ -1,4 +1,4 @@
-"""What seats of one organisation are charged: never less than a person can lose, never more than the sum."""
+"""What parties of one organisation are charged: never less than a person can lose, never more than the sum."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -11,17 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syndic.errors import BudgetError
+from syndic.errors import BudgetError, IntegrityError
 from syndic.privacy import Account, Budget, Cost, Event, Ledger, PureEvent
-from syndic.privacy.seat import uncovered
+from syndic.privacy.covered import uncovered
+from syndic.privacy.store import Store
 
 EVENTS = [PureEvent(epsilon=Fraction(number, 10), what=f"e{number}") for number in (1, 2, 3)]
 
+RUN, OTHER = "ab" * 32, "cd" * 32
 
-def accounts(seats: int, most: int) -> list[Account]:
-    names = [f"s{number}" for number in range(seats)]
+
+def accounts(parties: int, most: int) -> list[Account]:
+    names = [f"s{number}" for number in range(parties)]
     return [
-        Account(run="run", seat=name, beside=tuple(f"run {other}" for other in names if other != name), most=most)
+        Account(run=RUN, party=name, beside=tuple(f"{RUN} {other}" for other in names if other != name), most=most)
         for name in names
     ]
 
@@ -29,15 +32,15 @@ def accounts(seats: int, most: int) -> list[Account]:
 @given(
     st.integers(1, 4), st.integers(1, 4), st.lists(st.tuples(st.integers(0, 3), st.sampled_from(EVENTS)), max_size=25)
 )
-def test_every_choice_of_seats_is_paid_for_whatever_the_order(
-    seats: int, most: int, asked: list[tuple[int, PureEvent]]
+def test_every_choice_of_parties_is_paid_for_whatever_the_order(
+    parties: int, most: int, asked: list[tuple[int, PureEvent]]
 ) -> None:
-    most = min(most, seats)
-    own = accounts(seats, most)
+    most = min(most, parties)
+    own = accounts(parties, most)
     with Ledger.open(":memory:") as ledger:
         ledger.declare("people", Budget(epsilon=Fraction(100)))
-        used = [Counter[Event]() for _ in range(seats)]
-        for call, (place, event) in enumerate((place % seats, event) for place, event in asked):
+        used = [Counter[Event]() for _ in range(parties)]
+        for call, (place, event) in enumerate((place % parties, event) for place, event in asked):
             account = own[place]
             given = {"dataset": "people", "study": account.name, "call": str(call), "door": "1", "why": "test"}
             ledger.reserve(**given, events=(event,), account=account)  # type: ignore[arg-type]
@@ -45,8 +48,8 @@ def test_every_choice_of_seats_is_paid_for_whatever_the_order(
             paid = Counter(e for entry in ledger.entries() if entry.kind == "reserve" for e in entry.events)
             for chosen in combinations(used, most):
                 lost = sum(chosen, Counter[Event]())
-                assert not lost - paid, "a person at these seats loses more than was charged"
-            assert not paid - sum(used, Counter[Event]()), "more than all seats together"
+                assert not lost - paid, "a person at these parties loses more than was charged"
+            assert not paid - sum(used, Counter[Event]()), "more than all parties together"
         ledger.verify()
 
 
@@ -81,7 +84,7 @@ def test_other_runs_and_parties_do_not_cover() -> None:
     event = EVENTS[0]
     with Ledger.open(":memory:") as ledger:
         ledger.declare("people", Budget(epsilon=Fraction(1)))
-        ledger.reserve(dataset="people", study="another s0", call="a", door="1", events=(event,), why="x")
+        ledger.reserve(dataset="people", study=f"{OTHER} s0", call="a", door="1", events=(event,), why="x")
         ledger.reserve(dataset="people", study=two.name, call="b", door="1", events=(event,), why="x", account=two)
         assert ledger.spent("people").epsilon == Fraction(2, 10)
         ledger.declare("others", Budget(epsilon=Fraction(1)))
@@ -89,7 +92,7 @@ def test_other_runs_and_parties_do_not_cover() -> None:
         assert ledger.spent("others").epsilon == Fraction(1, 10)
 
 
-def test_a_study_that_does_not_fit_for_all_seats_is_refused_before_the_first() -> None:
+def test_a_study_that_does_not_fit_for_all_parties_is_refused_before_the_first() -> None:
     one, two, _ = accounts(3, 2)
     event = EVENTS[0]
     with Ledger.open(":memory:") as ledger:
@@ -101,10 +104,55 @@ def test_a_study_that_does_not_fit_for_all_seats_is_refused_before_the_first() -
         after = ledger.spent_after(dataset="people", study=one.name, events=(event,), account=one)
         assert after.epsilon == Fraction(2, 10)
         for account in (one, two):
-            given = {"dataset": "people", "study": account.name, "call": account.seat, "door": "1", "why": "x"}
+            given = {"dataset": "people", "study": account.name, "call": account.party, "door": "1", "why": "x"}
             ledger.reserve(**given, events=(event,), account=account)  # type: ignore[arg-type]
             ledger.check(dataset="people", study=account.name, events=(event,), account=account)
         assert ledger.spent("people").epsilon == Fraction(2, 10)
+
+
+@pytest.mark.parametrize(("most", "paid", "is_forged"), [(1, 0, True), (1, 1, False), (2, 1, True), (2, 2, False)])
+def test_verify_finds_an_entry_that_claims_a_cover_that_is_not_there(
+    tmp_path: Path, most: int, paid: int, is_forged: bool
+) -> None:
+    """Digests match, as whoever can write the file can write them; what is wrong is that nobody was charged enough."""
+    path, own, event = tmp_path / "ledger.sqlite", accounts(3, most), EVENTS[0]
+    with Ledger.open(path) as ledger:
+        ledger.declare("people", Budget(epsilon=Fraction(1)))
+        for account in own[:paid]:
+            ledger.reserve(dataset="people", study=account.name, call="a", door="1", events=(event,), why="x")
+    store = Store(path, 1.0)
+    with store.database.writing():
+        store.append(
+            kind="covered", dataset="people", study=own[2].name, call="a", door="1", events=(event,),
+            cost=Cost.of([event]), why="x", asked=str(most),
+        )  # fmt: skip
+    store.database.close()
+    with Ledger.open(path) as ledger:
+        if not is_forged:
+            ledger.verify()
+            return
+        with pytest.raises(IntegrityError, match=f"entry {2 + paid} says that charges .* cover it, and they do not"):
+            ledger.verify()
+        with pytest.raises(IntegrityError, match="cover it"):
+            ledger.reserve(dataset="people", study="other", call="b", door="1", events=(event,), why="x")
+
+
+def test_charges_of_another_run_or_data_set_do_not_cover(tmp_path: Path) -> None:
+    path, (one, two), event = tmp_path / "ledger.sqlite", accounts(2, 1), EVENTS[0]
+    with Ledger.open(path) as ledger:
+        for dataset, study in (("others", one.name), ("people", f"{OTHER} s0")):
+            ledger.declare(dataset, Budget(epsilon=Fraction(1)))
+            ledger.reserve(dataset=dataset, study=study, call="a", door="1", events=(event,), why="x")
+        ledger.verify()
+    store = Store(path, 1.0)
+    with store.database.writing():
+        store.append(
+            kind="covered", dataset="people", study=two.name, call="a", door="1", events=(event,),
+            cost=Cost.of([event]), why="x", asked="1",
+        )  # fmt: skip
+    store.database.close()
+    with Ledger.open(path) as ledger, pytest.raises(IntegrityError, match="entry 5"):
+        ledger.verify()
 
 
 def test_what_is_not_covered_is_counted_event_by_event() -> None:
@@ -115,7 +163,7 @@ def test_what_is_not_covered_is_counted_event_by_event() -> None:
     assert uncovered([a], own=[], others=[[a]], charged=[a], most=2) == (a,)
 
 
-def test_a_seat_is_charged_under_its_own_cap_though_another_declared_a_higher_one() -> None:
+def test_a_party_is_charged_under_its_own_cap_though_another_declared_a_higher_one() -> None:
     """An owner lowers the cap in one party file and forgets another, which declares the old one again."""
     one, two = accounts(2, 2)
     low, high, event = Budget(epsilon=Fraction(1, 10)), Budget(epsilon=Fraction(5)), EVENTS[0]
@@ -133,7 +181,7 @@ def test_a_seat_is_charged_under_its_own_cap_though_another_declared_a_higher_on
         ledger.reserve(**given, study=two.name, call="b", events=(event,), account=two)  # type: ignore[arg-type]
 
 
-def test_seats_with_their_own_connections_at_once_are_charged_as_one_after_the_other(tmp_path: Path) -> None:
+def test_parties_with_their_own_connections_at_once_are_charged_as_one_after_the_other(tmp_path: Path) -> None:
     """Threads, each with its own connection: whichever comes first is charged; the cap allows no second charge."""
     path, event = tmp_path / "ledger.sqlite", EVENTS[0]
     with Ledger.open(path) as ledger:

@@ -1,4 +1,4 @@
-"""One organisation in several groups: its seats have one ledger, which is charged once, and collude as one."""
+"""One organisation in several groups: its parties have one ledger, which is charged once, and collude as one."""
 
 import shutil
 from fractions import Fraction
@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from pyarrow import feather
 
 from organisations import homes_for, rehearse
-from seats import COMMON, HOSPITALS, REPLACE, SOURCES, aligning, ids, joint
+from owners import COMMON, HOSPITALS, REPLACE, SOURCES, aligning, ids, joint
 from support import rows
 from syndic import simulate
 from syndic.data import SourceSpec
 from syndic.document import to_json
 from syndic.errors import BudgetError, InputError, IntegrityError, PartyError, RefusedError
 from syndic.kernel import Call, Reply, answer, decode, encode
-from syndic.kernel.terms import account_of, most_seats
+from syndic.kernel.terms import account_of, most_parties
 from syndic.methods import Marginals
 from syndic.methods.align import Align
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
@@ -49,7 +49,7 @@ def ledger_of(folder: Path, name: str = "registry") -> Ledger:
     return Ledger.open(folder / "parties" / name / "ledger.sqlite", create=False)
 
 
-def test_the_organisation_is_charged_once_and_its_seats_answer_for_their_groups(folder: Path) -> None:
+def test_the_organisation_is_charged_once_and_its_parties_answer_for_their_groups(folder: Path) -> None:
     study = joint()
     release: Any = simulate(study, SOURCES, seed=1, folder=folder)
     assert release.result.tables
@@ -65,7 +65,7 @@ def test_the_organisation_is_charged_once_and_its_seats_answer_for_their_groups(
         assert ledger.spent("registry").cost == study.costs["registry-north"]
 
 
-def test_over_processes_the_seats_share_the_ledger_too(folder: Path) -> None:
+def test_over_processes_the_parties_share_the_ledger_too(folder: Path) -> None:
     study = joint()
     other = Path(shutil.copytree(folder, folder.with_name("other")))
     one = simulate(study, SOURCES, seed=1, folder=folder, runtime="processes")
@@ -74,7 +74,7 @@ def test_over_processes_the_seats_share_the_ledger_too(folder: Path) -> None:
         assert ledger.spent("registry").cost == study.costs["registry-north"]
 
 
-def test_the_cap_holds_for_all_seats_together(folder: Path, tmp_path: Path) -> None:
+def test_the_cap_holds_for_all_parties_together(folder: Path, tmp_path: Path) -> None:
     """The cap allows one study: the second one is refused before anybody spends, and the first can be repeated."""
     study = joint()
     epsilon = study.costs["north"].epsilon(study.delta)
@@ -114,7 +114,7 @@ def test_without_one_alignment_the_groups_may_have_the_same_people_and_each_is_c
     assert len(charged) == 3 * len(study.plan.events("registry-north"))
 
 
-def test_a_seat_answers_no_step_twice_though_others_were_charged(folder: Path) -> None:
+def test_a_party_answers_no_step_twice_though_others_were_charged(folder: Path) -> None:
     """What covers the first answer does not cover a second under another call id."""
     study = joint()
     simulate(study, SOURCES, seed=1, folder=folder)
@@ -137,7 +137,7 @@ def test_a_seat_answers_no_step_twice_though_others_were_charged(folder: Path) -
     node.close()
 
 
-def test_a_call_for_one_seat_is_not_answered_by_another(folder: Path) -> None:
+def test_a_call_for_one_party_is_not_answered_by_another(folder: Path) -> None:
     study = joint()
     release = simulate(study, SOURCES, seed=1, folder=folder)
     assert {exchange.party for exchange in release.transcript} == {party.name for party in study.parties}
@@ -148,28 +148,28 @@ def test_a_call_for_one_seat_is_not_answered_by_another(folder: Path) -> None:
     assert (reply.code, "another party" in reply.text) == ("refused", True)
 
 
-def test_seats_remember_apart(folder: Path) -> None:
-    """Keys and answers of one seat are not those of another, though they are in one file."""
+def test_parties_remember_apart(folder: Path) -> None:
+    """Keys and answers of one party are not those of another, though they are in one file."""
     study = joint()
     simulate(study, SOURCES, seed=1, folder=folder)
     with ledger_of(folder) as ledger:
         stored = ledger.database.rows("SELECT study, count(*) FROM answers GROUP BY study")
-    seats = {name.partition(" ")[2]: count for name, count in stored}
-    assert {"registry-north", "registry-south", "registry-east"} <= seats.keys()
-    assert len({seats[f"registry-{name}"] for name in HOSPITALS}) == 1
+    parties = {name.partition(" ")[2]: count for name, count in stored}
+    assert {"registry-north", "registry-south", "registry-east"} <= parties.keys()
+    assert len({parties[f"registry-{name}"] for name in HOSPITALS}) == 1
 
 
 @pytest.mark.parametrize("method", ["marginals", "synthesis"])
 def test_colluding_counts_organisations(method: str) -> None:
-    """All seats of the registry pool their shares of the noise: those of the others are enough."""
+    """All parties of the registry pool their shares of the noise: those of the others are enough."""
     study, apart = joint(method=method), joint("colluding = 3", owner="", method=method, unit=f"{REPLACE}\nparties = 3")
-    assert [most_seats(study, number) for number in (0, 1, 2, 4, 5)] == [0, 3, 4, 6, 7]
-    assert most_seats(apart, 3) == 3
+    assert [most_parties(study, number) for number in (0, 1, 2, 4, 5)] == [0, 3, 4, 6, 7]
+    assert most_parties(apart, 3) == 3
     plan: Any = study.plan
     assert (plan.noise if method == "marginals" else plan.account).colluding == 3
 
 
-def test_the_noise_without_all_seats_of_one_organisation_is_what_was_stated() -> None:
+def test_the_noise_without_all_parties_of_one_organisation_is_what_was_stated() -> None:
     study = joint('noise = "gaussian"')
     assert isinstance(study.protocol, Marginals)
     plan = study.plan_as(MarginalsPlan)
@@ -183,19 +183,19 @@ def test_the_noise_without_all_seats_of_one_organisation_is_what_was_stated() ->
     assert noise.total_variance(3) >= whole * (1 - 1e-9) > careless.total_variance(3)
 
 
-def test_two_organisations_with_seats_and_more_than_all_are_refused() -> None:
+def test_two_organisations_with_parties_and_more_than_all_are_refused() -> None:
     with pytest.raises(InputError):
         joint("colluding = 4").check()
     assert joint("colluding = 2").plan_as(MarginalsPlan).masked_sum.graph.colluding == 4
 
 
 def test_servers_are_of_different_organisations() -> None:
-    with pytest.raises(InputError, match="seats of one organisation"):
+    with pytest.raises(InputError, match="parties of one organisation"):
         joint('servers = ["registry-north", "registry-south", "north"]').check()
     joint('servers = ["registry-north", "south", "north"]').check()
 
 
-def test_seats_are_in_different_groups() -> None:
+def test_parties_are_in_different_groups() -> None:
     study = joint()
     for group in ("south", None):
         parties = tuple(replace(one, group=group) if one.name == "registry-north" else one for one in study.parties)
@@ -227,7 +227,7 @@ def test_a_group_that_is_no_set_of_the_alignment_is_refused_before_anybody_spend
         assert not any(entry.kind == "reserve" for entry in ledger.entries())
 
 
-def test_seats_do_not_read_one_order_of_all_parties_as_different_groups(tmp_path: Path) -> None:
+def test_parties_do_not_read_one_order_of_all_parties_as_different_groups(tmp_path: Path) -> None:
     """An alignment without sets has the same people in every group: charged once, each would be released thrice."""
     whole = replace(aligning(), protocol=Align())
     people = dict.fromkeys((*HOSPITALS, "registry"), rows(100, 5).append_column("id", ids(*range(100))))
@@ -240,7 +240,7 @@ def test_seats_do_not_read_one_order_of_all_parties_as_different_groups(tmp_path
         assert not any(entry.kind == "reserve" for entry in ledger.entries())
 
 
-def test_a_seat_needs_the_ledger_that_the_others_have() -> None:
+def test_a_party_needs_the_ledger_that_the_others_have() -> None:
     cap = Budget(epsilon=Fraction(1))
     own = PartyFile(name="registry-north", dataset="x", source=SourceSpec(path="x.csv"), cap=cap)
     with pytest.raises(InputError, match="name the ledger that they share"):
@@ -256,7 +256,7 @@ def test_a_seat_needs_the_ledger_that_the_others_have() -> None:
 
 def test_a_shared_ledger_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     """A wrong path would be an empty ledger, and a new cap."""
-    home = tmp_path / "seat"
+    home = tmp_path / "party"
     home.mkdir()
     (home / "party.toml").write_text(
         'name = "registry-north"\ndataset = "x"\nsource = { path = "x.csv" }\ncap = { epsilon = 1 }\n'
@@ -268,18 +268,18 @@ def test_a_shared_ledger_that_is_not_there_is_not_made(tmp_path: Path) -> None:
         folder.open_ledger()
 
 
-def test_between_organisations_seats_agree_one_by_one_and_share_a_ledger(tmp_path: Path) -> None:
+def test_between_organisations_parties_agree_one_by_one_and_share_a_ledger(tmp_path: Path) -> None:
     align, homes = homes_for(aligning(), SOURCES, tmp_path)
     rehearse(align, homes, seed=2)
     planned, identities = joint(digest=align.digest), {one.name: one.identity for one in align.parties}
     for name in HOSPITALS:
-        seat = PartyFolder(folder=tmp_path / f"registry-{name}")
-        identities[seat.folder.name] = str(Identity.make(seat.keys).public)
-        (seat.folder / "party.toml").write_text(
-            f'name = "{seat.folder.name}"\ndataset = "people of registry"\ncap = {{ epsilon = 50, delta = 1e-4 }}\n'
+        party = PartyFolder(folder=tmp_path / f"registry-{name}")
+        identities[party.folder.name] = str(Identity.make(party.keys).public)
+        (party.folder / "party.toml").write_text(
+            f'name = "{party.folder.name}"\ndataset = "people of registry"\ncap = {{ epsilon = 50, delta = 1e-4 }}\n'
             'source = { path = "../registry/rows.parquet" }\nledger = "../registry/ledger.sqlite"\n'
         )
-        homes[seat.folder.name] = seat
+        homes[party.folder.name] = party
     members = tuple(replace(one, identity=identities[one.name]) for one in planned.parties)
     study = replace(planned, parties=members, coordinator=align.coordinator)
     own = {party.name: homes[party.name] for party in study.parties}

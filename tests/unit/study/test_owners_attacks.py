@@ -1,14 +1,16 @@
-"""Attacks on the one charge of an organisation with several seats: to release people whom nobody paid for."""
+"""Attacks on the one charge of an organisation with several parties: to release people whom nobody paid for."""
 
 import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
+from pyarrow import feather
 
 from organisations import homes_for, rehearse
-from seats import HOSPITALS, REPLACE, SOURCES, aligning, joint
+from owners import COMMON, HOSPITALS, REPLACE, SOURCES, aligning, joint
 from syndic import Study, simulate
 from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel.terms import account_of
@@ -25,9 +27,9 @@ OTHER = "ab" * 32
 
 
 def test_no_party_is_called_like_the_owner_of_several() -> None:
-    """An author says that a seat of the registry is one of south's, whose account has no seat's name.
+    """An author says that a party of the registry is one of south's, whose account has no party's name.
 
-    In the registry's ledger the account of that name is the registry's own: its charges would cover those of the seat,
+    In the registry's ledger the account of that name is the registry's own: its charges would cover those of the party,
     though its people come from another alignment and may be the same.
     """
     study = joint(owner="")
@@ -51,7 +53,7 @@ def test_no_party_is_called_like_the_owner_of_several() -> None:
     ("alignments", "groups"),
     [((None, None, None), 3), (("", OTHER, OTHER), 2), (("", OTHER, "cd" * 32), 3), (("", "", OTHER), 2)],
 )
-def test_noise_is_enough_for_a_person_at_all_seats_that_may_have_it(
+def test_noise_is_enough_for_a_person_at_all_parties_that_may_have_it(
     alignments: tuple[str | None, ...], groups: int
 ) -> None:
     """One sum of all groups: a person in three of them moves it three times as far, which costs nine times the rho.
@@ -78,7 +80,7 @@ def test_noise_is_enough_for_a_person_at_all_seats_that_may_have_it(
 
 
 def organisation(study: Study, names: tuple[str, ...], folder: Path) -> tuple[Study, dict[str, PartyFolder]]:
-    """Return a study with identities, and the folders of these seats of the registry, which share its ledger."""
+    """Return a study with identities, and the folders of these parties of the registry, which share its ledger."""
     align, homes = homes_for(aligning(), SOURCES, folder)
     rehearse(align, homes, seed=2)
     identities, own = {one.name: one.identity for one in align.parties}, {}
@@ -128,8 +130,8 @@ def test_one_organisation_agrees_as_several_parties_if_a_person_may_be_at_all_of
         agree(own[names[2]], study)
 
 
-def test_the_price_is_what_the_ledger_is_charged_for_all_seats(tmp_path: Path) -> None:
-    """A person at two seats: the owner reads the cost of both, before and after."""
+def test_the_price_is_what_the_ledger_is_charged_for_all_parties(tmp_path: Path) -> None:
+    """A person at two parties: the owner reads the cost of both, before and after."""
     one, two = joint(), joint(unit=f"{REPLACE}\nparties = 2")
     assert price_of(one, "registry-north").epsilon == price_of(one, "north").epsilon
     assert price_of(two, "registry-north").epsilon == Cost.of(2 * two.plan.events("registry-north")).epsilon(two.delta)
@@ -141,8 +143,30 @@ def test_the_price_is_what_the_ledger_is_charged_for_all_seats(tmp_path: Path) -
     assert offer.after.cost == before + Cost.of(2 * two.plan.events("registry-north"))
 
 
+def test_parties_of_one_owner_read_their_groups_by_the_ids_they_were_aligned_by(tmp_path: Path) -> None:
+    """By another column, whose values are other people's ids, one person is in two groups that are charged as one."""
+    simulate(aligning(), SOURCES, seed=1, folder=tmp_path)
+    registry = SOURCES["registry"]
+    # whoever is in north's group has, in this column, the id of somebody in south's
+    swapped = registry.append_column("second", registry["id"].take(turned()))
+    feather.write_feather(swapped, tmp_path / "registry.arrow", compression="uncompressed")
+    text = 'dataset = "registry"\ncap = {{ epsilon = 50, delta = 1e-4 }}\nsource = {{ path = "registry.arrow" }}\n'
+    (tmp_path / "party.toml").write_text(f'name = "registry"\nid = "second"\n{text.format()}')
+    with pytest.raises(PartyError, match="were aligned by id"):
+        simulate(joint(), {**SOURCES, "registry": tmp_path / "party.toml"}, seed=1, folder=tmp_path)
+    with Ledger.open(tmp_path / "parties" / "registry" / "ledger.sqlite") as ledger:
+        assert not any(entry.kind in {"reserve", "covered"} for entry in ledger.entries())
+    (tmp_path / "party.toml").write_text(f'name = "registry"\nid = "id"\n{text.format()}')
+    simulate(joint(), {**SOURCES, "registry": tmp_path / "party.toml"}, seed=1, folder=tmp_path)
+
+
+def turned() -> pa.Array:
+    """Return places of the registry's rows, those of north's and south's people exchanged."""
+    return pa.array([*range(COMMON, 2 * COMMON), *range(COMMON), *range(2 * COMMON, 100)])
+
+
 def test_an_owner_reads_at_once_that_the_order_of_its_group_is_missing(tmp_path: Path) -> None:
-    """Also if there is one order of all parties, which seats do not read."""
+    """Also if there is one order of all parties, which parties do not read."""
     planned = joint(digest=OTHER)
     study, own = organisation(planned, ("registry-north",), tmp_path)
     found, text = own_fit(own["registry-north"], study)
@@ -154,7 +178,7 @@ def test_an_owner_reads_at_once_that_the_order_of_its_group_is_missing(tmp_path:
 
 
 def test_an_alignment_that_was_forgotten_is_not_made_again(tmp_path: Path) -> None:
-    """Another order under the same digest could move people to a seat whose charge another seat's covers."""
+    """Another order under the same digest could move people to a party whose charge another party's covers."""
     simulate(aligning(), SOURCES, seed=1, folder=tmp_path)
     home = PartyFolder(folder=tmp_path / "parties" / "registry")
     home.forget(run_digest(aligning(), 1))
