@@ -266,9 +266,8 @@ def test_learnt_models(options: str, epsilon: float) -> None:
         draws = np.random.default_rng(seed)
         codes = with_label(plan, Assumptions(), draws, PEOPLE)
         table = decode_codes(study.schema, codes, draws).to_arrow()
-        # the default scheme has no variant without noise
-        without = f'{plain}\nscheme = "central"\niterations = 30' if "scheme" in options else plain
-        exact = run(together("learn", without, 1.0 if "scheme" in options else 1e6), table, seed)
+        without = f'{plain}\nscheme = "mpc_grad"\niterations = 30' if "scheme" in options else plain
+        exact = run(together("learn", without, 1e6), table, seed)
         measured.append(_right(exact, table) - _right(run(study, table, seed), table))
     assert_close(forecast(study, "prediction"), measured)
 

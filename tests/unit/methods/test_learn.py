@@ -16,10 +16,10 @@ from syndic.data import Table, open_source
 from syndic.methods.learning.result import LearnResult, weights_of
 from syndic.model.erm.loss import Logistic, Objective, Squared
 from syndic.model.erm.multiclass import JointObjective
-from syndic.model.erm.noise_law import gradient_sigma
 from syndic.privacy import Budget, Cost, joint_cost
 from syndic.report import coefficient_tables, report
 from syndic.study import simulate
+from syndic_lab.bench.erm.noise_law import gradient_sigma
 from unit.methods.learning import (
     BINARY,
     NOISELESS,
@@ -34,14 +34,14 @@ from unit.methods.learning import (
 )
 
 
-@pytest.mark.parametrize("scheme", ["mpc_grad", "local_grad", "central"])
+@pytest.mark.parametrize("scheme", ["mpc_grad", "local_grad"])
 def test_descent_without_noise_is_the_simulations(scheme: str) -> None:
     of = study(f'{BINARY}scheme = "{scheme}"\niterations = 5\nrate = 1.0', budget=NOISELESS)
     expected = cohort(of, sources(), Objective(Logistic(), 0.01)).descend(1, [5], nothing)[0, :, 0]
     assert weights(of)[0] == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.parametrize("scheme", ["mpc_out", "local_out", "distributed", "pathak"])
+@pytest.mark.parametrize("scheme", ["mpc_out", "local_out", "pathak"])
 def test_averages_without_noise_are_the_simulations(scheme: str) -> None:
     of = study(f'{BINARY}scheme = "{scheme}"', budget=NOISELESS)
     expected, _ = cohort(of, sources(), Objective(Logistic(), 0.01)).average_minimiser(1e-9)

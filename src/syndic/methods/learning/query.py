@@ -140,7 +140,8 @@ class ModelQuery(Query):
 
     def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:  # noqa: ARG002 (asked once)
         """Return the model times the party's part of all people, in steps."""
-        return self.steps(self.model(holding), holding.share)
+        most = self.largest(0, 0)
+        return np.clip(np.rint(self.model(holding) * (holding.share / self.unit)), -most, most).astype(np.int64).ravel()
 
     def model(self, holding: PartyRows) -> Numbers:
         """Return the party's minimiser (model, feature), inside the public radius. Private."""
@@ -151,11 +152,6 @@ class ModelQuery(Query):
         found = np.stack([self._one(rows, each, holding.people) for each in labels.T])
         length = float(np.linalg.norm(found))
         return found * (factor if length <= self.radius else factor * self.radius / length)
-
-    def steps(self, model: Numbers, share: float) -> NDArray[np.int64]:
-        """Return the model times the party's part, in steps."""
-        most = self.largest(0, 0)
-        return np.clip(np.rint(model * (share / self.unit)), -most, most).astype(np.int64).ravel()
 
     def _one(self, rows: Numbers, labels: Numbers, people: int) -> Numbers:
         ratio = people / len(rows)

@@ -117,17 +117,14 @@ class Averaging(Scheme):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Descent(Scheme):
-    """Gradient descent from zero; the penalty needs no rows and is added here. `linear` is added to every gradient."""
+    """Gradient descent from zero; the penalty needs no rows and is added here."""
 
     rate: float
     regularisation: float
-    linear: Numbers | None = None
 
     def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:  # noqa: ARG002 (the same in every round)
         """Return the weights after one step against the noisy mean gradient."""
         gradient = opened.total.reshape(self.shape) / opened.people + self.regularisation * before.weights
-        if self.linear is not None:
-            gradient = gradient + self.linear
         return Iterate(weights=before.weights - self.rate * gradient)
 
 
@@ -234,7 +231,7 @@ def scheme_of(method: "Learn", unit: Unit, encoding: Encoding, people: Mapping[s
         return FewRounds(stages=stages, shape=shape, people=total, method=newton)
     gradients = gradient_query(encoding, objective.loss, clip=method.clip, records=records, rounds=method.rounds)
     # one over the largest curvature of the objective
-    rate = 1.0 if method.as_published else 1 / (objective.loss.smoothness + method.regularisation)
+    rate = 1 / (objective.loss.smoothness + method.regularisation)
     return Descent(
         stages=((gradients, method.rounds),),
         shape=shape,
