@@ -12,7 +12,8 @@ from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report import Bars, report
 from syndic.report.pictures import coded, columns_section
 from syndic.report.reliability import ErrorMap, reliability_section
-from syndic.report.synthesis import Graph, synthesis_sections
+from syndic.report.synthesis import Graph
+from syndic.report.write import method_sections
 from syndic.study import Release
 
 
@@ -23,7 +24,7 @@ def release() -> Release:
 
 
 def test_it_says_what_was_opened_and_how_well_the_model_follows(release: Release) -> None:
-    (section,), relied = synthesis_sections(release), reliability_section(release.reliability)
+    (section,), relied = method_sections(release), reliability_section(release.reliability)
     assert relied.title == "Which relations can be relied on"
     assert len(relied.points) == len(release.reliability.worst())
     assert isinstance(release.result, SyntheticTable)
@@ -66,8 +67,7 @@ def test_it_is_part_of_the_page_and_of_a_release_that_was_read_back(release: Rel
 
 def test_it_is_of_a_synthesis_only() -> None:
     other = simulate(Study.loads(study_text()), two_parties(), seed=1)
-    with pytest.raises(InputError, match="synthesis"):
-        synthesis_sections(other)
+    assert [section.title for section in method_sections(other)] == ["How the table was made: noisy counts"]
     with pytest.raises(InputError, match="publishes no model"):
         _ = other.model
 

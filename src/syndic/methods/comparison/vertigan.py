@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, MissingExtraError, RefusedError
-from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, schema_of, step
+from syndic.kernel import SAME_PEOPLE, Message, Method, Nothing, Party, Requires, Session, Terms, schema_of, step
 from syndic.methods.comparison.vertigan_plan import VertiganPlan, plan_training
 from syndic.methods.comparison.vertigan_result import GanTable, ReleasedGenerator, read_gan
 from syndic.model.gan.shape import Flat, GanShape, descend
@@ -117,16 +117,7 @@ class Vertigan(Method, tag="vertigan"):
     @property
     def requires(self) -> Requires:
         """The same people at every party, each with columns of its own."""
-        return Requires(
-            people="same",
-            columns="apart",
-            delta="Gaussian noise",
-            neighbours="replace",
-            rows=1,
-            parties=1,
-            because="aligned rows show which people are in the data, and every party is charged for the whole release",
-            least_parties=2,
-        )
+        return SAME_PEOPLE
 
     def plan(self, terms: Terms) -> VertiganPlan:
         """Size the networks and calibrate the noise of every step."""
