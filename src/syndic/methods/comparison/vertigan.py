@@ -15,7 +15,7 @@ sums over samples (`syndic.privacy.sampled`); every party is charged for the who
 *Who sees what*: everybody may see every weight and every gradient that is sent. Nobody needs to be trusted.
 
 The published implementation is corrected here: its gradient penalty was one mean over a batch, so that a person's
-gradient depended on others, and its noise came from a list made for another table. `as_published` uses that list.
+gradient depended on others, and its noise came from a list made for another table.
 """
 
 from pathlib import Path
@@ -91,7 +91,6 @@ class Vertigan(Method, tag="vertigan"):
     critic: int = 128
     noise: int | None = None
     rows: int | None = None
-    as_published: bool = False
 
     def __post_init__(self) -> None:
         counts = {name: getattr(self, name) for name in ("rounds", "critic_steps", "batch", "critic", "noise")}
@@ -110,11 +109,6 @@ class Vertigan(Method, tag="vertigan"):
             raise ValueError(f"rows ({self.rows}) must not be negative")
 
     @property
-    def simulation_only(self) -> bool:
-        """Whether only simulation is allowed: the published list of noise was made for another table."""
-        return self.as_published
-
-    @property
     def requires(self) -> Requires:
         """The same people at every party, each with columns of its own."""
         return SAME_PEOPLE
@@ -131,7 +125,6 @@ class Vertigan(Method, tag="vertigan"):
             critic_steps=self.critic_steps,
             batch=self.batch,
             rows=self.rows,
-            as_published=self.as_published,
         )
 
     @step(reveals="public")
