@@ -166,7 +166,8 @@ def test_the_result_is_read_back_and_predicts(tmp_path: Path) -> None:
     data = rows(30, 9)
     scores = result.scores(data)
     assert scores.shape == (30, 3)
-    assert result.predict(data) == [("red", "green", "blue")[place] for place in scores.argmax(axis=1)]
+    expected = [("red", "green", "blue")[place] for place in scores.argmax(axis=1)]
+    assert release.model.predict(data).tolist() == expected
     assert (tmp_path / "coefficients.csv").read_text().startswith("feature,red,green,blue\nage,")
     assert "largest coefficients" in result.summary()
     page = report(release, tmp_path / "page.html").read_text()

@@ -81,23 +81,10 @@ class LearnResult(Result):
         }
 
     def scores(self, source: Any) -> Numbers:
-        """Return scores (row, model) for rows with the study's columns: above 0 predicts the class."""
+        """Return scores (row, model) for rows with the study's columns, as learnt; `Release.model` predicts by them."""
         table = Table(schema=self.encoding.schema, source=open_source(source))
         parts = [scores_of(self.model, self.encoding, batch.plain) for batch in self.encoding.batches(table)]
         return np.concatenate([np.empty((0, self.encoding.models)), *parts])
-
-    def predict(self, source: Any) -> list[str] | Numbers:
-        """Return the most likely class of each row ("" if a single class is not predicted), or a number in [-1, 1].
-
-        `Release.model` predicts in the label's own unit.
-        """
-        scores = self.scores(source)
-        classes = self.model.classes
-        if not classes:
-            return np.asarray(scores[:, 0])
-        if len(classes) == 1:
-            return [classes[0] if score > 0 else "" for score in scores[:, 0]]
-        return [classes[place] for place in scores.argmax(axis=1)]
 
     def _coefficients(self) -> str:
         text = io.StringIO()
