@@ -157,7 +157,7 @@ def model_steps(of: Study, label: int) -> NDArray[np.float64]:
         table: Any = CodedTable(of.schema.domain, data)
         holding = PartyRows(
             table=table,
-            encoding=plan.encoding,
+            design=plan.design,
             people=PEOPLE,
             rows=1,
             share=1 / len(of.parties),

@@ -10,12 +10,15 @@ from typing import Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from syndic.advice.advice import PartyAdvice, PublishedError, standing_of
 from syndic.errors import InputError
 from syndic.kernel import budget_of
 from syndic.privacy import Budget
 from syndic.study import Study
+
+Curve = Sequence[float] | NDArray[np.float64]
 
 _LEAST: Final = 0.01
 _MOST: Final = 64.0
@@ -41,7 +44,7 @@ def largest_epsilon(study: Study) -> float:
     return max(float(budget_of(study, party.name).epsilon) for party in study.parties)
 
 
-def break_even(factors: Sequence[float], curve: Sequence[float], own: float) -> float | None:
+def break_even(factors: Curve, curve: Curve, own: float) -> float | None:
     """Return the factor on all budgets from which the error stays below `own`; None if it does not.
 
     Between the factors that were tried, the logarithm of the error is taken to be linear in that of the factor.

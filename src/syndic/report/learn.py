@@ -14,7 +14,7 @@ _SHOWN = 12
 
 def learn_sections(_release: Release, result: LearnResult) -> tuple[Section, ...]:
     """Return the largest coefficients, their noise, and the guarantee along the rounds."""
-    model, predictor = result.model, LinearPredictor(result.model, result.encoding)
+    model, predictor = result.model, LinearPredictor(result.model, result.design)
     what = "numbers beyond the limits in model.json" if model.limits else "long rows"
     lost = f" {model.lost} of them were lost: a party fell silent before its sum could open." if model.lost else ""
     return (

@@ -66,7 +66,7 @@ class Release:
         `predict_proba` and `coefficients`. `gram`: `GramModels`, which fits any label.
         """
         if isinstance(self.result, LearnResult):
-            return LinearPredictor(self.result.model, self.result.encoding)
+            return LinearPredictor(self.result.model, self.result.design)
         if isinstance(self.result, GramResult):
             from syndic.sklearn.regression import GramModels  # noqa: PLC0415  # it is fitted to a release
 

@@ -14,6 +14,7 @@ from support import charges, read_back, rows
 from syndic import plan
 from syndic.data import Table, open_source
 from syndic.methods.learning.result import LearnResult, weights_of
+from syndic.methods.learning.rows import batches
 from syndic.model.erm.loss import Logistic, Objective, Squared
 from syndic.model.erm.multiclass import JointObjective
 from syndic.privacy import Budget, Cost, joint_cost
@@ -55,17 +56,17 @@ def test_few_rounds_reach_the_minimiser(loss: str) -> None:
     of = study(f'{label}scheme = "newton"\niterations = 12', budget=NOISELESS)
     protocol, data = protocol_of(of), sources()
     objective = JointObjective(protocol.objective.loss, 0.01, clip=protocol.clip)
-    encoding = planned(of).encoding
-    batches = [
+    design = planned(of).design
+    read = [
         batch
         for each in data.values()
-        for batch in encoding.batches(Table(schema=encoding.schema, source=open_source(each)))
+        for batch in batches(design, Table(schema=design.schema, source=open_source(each)))
     ]
-    plain, labels = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("plain", "labels"))
+    plain, labels = (np.concatenate([getattr(batch, name) for batch in read]) for name in ("plain", "labels"))
     found = weights(of, data)
     # of norm far below that at zero: the method forgets where it began
     assert np.linalg.norm(objective.gradient(found, plain, labels)) < 0.02 * np.linalg.norm(
-        objective.gradient(np.zeros(encoding.shape), plain, labels)
+        objective.gradient(np.zeros(design.shape), plain, labels)
     )
 
 
@@ -149,7 +150,7 @@ def test_small_parties_abstain_by_their_public_number(tmp_path: Path) -> None:
     assert charges(tmp_path, "p3") == []
     big = {name: each for name, each in data.items() if name != "p3"}
     expected = cohort(of, big, Objective(Logistic(), 0.01)).descend(1, [5], nothing)[0, :, 0]
-    assert weights_of(result.model, result.encoding)[0] == pytest.approx(expected, abs=1e-3)
+    assert weights_of(result.model, result.design)[0] == pytest.approx(expected, abs=1e-3)
     assert result.model.people == 150
 
 

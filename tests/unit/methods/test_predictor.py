@@ -136,8 +136,8 @@ def test_a_number_is_predicted_in_its_own_unit(tmp_path: Path) -> None:
 def encoded(release: Release, rows: pd.DataFrame) -> Any:
     """Return the features as the method encodes them, clipping included; the intercept is the last."""
     model = release.model
-    coded = {name: release.study.schema[name].encode(pa.array(rows[name])) for name in model.encoding.schema.names}
-    return model.encoding.design.rows(coded)
+    coded = {name: release.study.schema[name].encode(pa.array(rows[name])) for name in model.design.schema.names}
+    return model.design.rows(coded)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])

@@ -144,7 +144,7 @@ class Learn(Method, tag="learn"):
         return Requires(people="bound", delta="Gaussian noise" if self.noise == "gaussian" else "")
 
     def plan(self, terms: Terms) -> LearnPlan:
-        """Plan the encoding of rows, the query of each round, its noise and the masks."""
+        """Plan the features of rows, the query of each round, its noise and the masks."""
         return plan_of(self, terms)
 
     # The parties' side; keys and openings are those of the masked sums.
@@ -189,12 +189,12 @@ class Learn(Method, tag="learn"):
             path.append(iterate.weights)
         if lost == scheme.rounds:
             raise PartyError("in every round too many parties dropped out to open the sum: run the study again")
-        plan, encoding = session.plan, session.plan.encoding
+        plan, design = session.plan, session.plan.design
         model = LearnModel(
             scheme=self.scheme,
             loss=self.loss,
             label=self.label,
-            classes=encoding.classes,
+            classes=design.classes,
             regularisation=self.regularisation,
             rounds=scheme.rounds,
             lost=lost,
@@ -203,10 +203,10 @@ class Learn(Method, tag="learn"):
             noise=plan.noise[-1].average_deviation(plan.people),
             delta=float(plan.delta),
             guarantee=plan.guarantee,
-            **split_weights(iterate.weights, encoding, scheme.limits(iterate)),
+            **split_weights(iterate.weights, design, scheme.limits(iterate)),
         )
         iterates = np.stack([weights.ravel() for weights in path]) if self.path else None
-        return LearnResult(model=model, encoding=encoding, path=iterates)
+        return LearnResult(model=model, design=design, path=iterates)
 
     # Both return the function that opens a round's noisy sum at some weights, or returns None if it is lost.
 
@@ -240,7 +240,7 @@ class Learn(Method, tag="learn"):
 
     def read(self, plan: LearnPlan, folder: Path) -> LearnResult:
         """Read back `model.json` and, if there is one, `path.csv`."""
-        return read_model(folder, plan.encoding)
+        return read_model(folder, plan.design)
 
 
 def _noise(party: Party[LearnPlan], message: Ask, kind: type[Kind]) -> Kind:

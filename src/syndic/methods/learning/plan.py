@@ -5,10 +5,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, final
 
-from msgspec import structs
-
 from syndic.data import Boolean, Schema
 from syndic.data.column import Listed
+from syndic.data.design import Design
 from syndic.errors import InputError
 from syndic.kernel import (
     GROUPS,
@@ -31,7 +30,7 @@ from syndic.methods.learning.noise import (
     shared_noise,
     whole_of,
 )
-from syndic.methods.learning.rows import Encoding, PartyRows
+from syndic.methods.learning.rows import PartyRows
 from syndic.methods.learning.scheme import Averaging, FewRounds, FewSums, Opened, Scheme, scheme_of
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.solve import least_regularisation
@@ -64,7 +63,7 @@ class LearnPlan(Plan):
     `clip`: the largest norm of one record's gradient.
     """
 
-    encoding: Encoding
+    design: Design
     people: Mapping[str, int]
     scheme: Scheme
     noise: tuple[RoundNoise, ...]
@@ -80,7 +79,7 @@ class LearnPlan(Plan):
         people, total = self.people[party.name], sum(self.people.values())
         return PartyRows(
             table=party.table,
-            encoding=self.encoding,
+            design=self.design,
             people=people,
             rows=self.terms.unit.rows,
             share=people / total,
@@ -239,20 +238,20 @@ class LearnPlan(Plan):
 
 
 def plan_of(method: "Learn", terms: Terms) -> LearnPlan:
-    """Plan the encoding of rows, the query of each round, its noise and the masks."""
+    """Plan the features of rows, the query of each round, its noise and the masks."""
     people = {party.name: party.people or 0 for party in terms.parties if (party.people or 0) >= method.minimum}
     if not people:
         raise InputError(f"no party has the minimum of {method.minimum} people: lower minimum")
-    encoding = _encoding(method, terms.schema)
-    _check(method, terms, encoding)
+    design = _design(method, terms.schema)
+    _check(method, terms, design)
     masked_sums = None
     if method.masked:
         graph = sum_graph(len(terms.parties), colluding=method.colluding, missing=method.missing)
         masked_sums = MaskedSums(label="learn", graph=graph)
-    scheme = scheme_of(method, terms.unit, encoding, people)
+    scheme = scheme_of(method, terms.unit, design, people)
     return LearnPlan(
         terms=terms,
-        encoding=encoding,
+        design=design,
         people=people,
         scheme=scheme,
         noise=_noise(method, terms, scheme, people),
@@ -261,23 +260,25 @@ def plan_of(method: "Learn", terms: Terms) -> LearnPlan:
     )
 
 
-def _encoding(method: "Learn", schema: Schema) -> Encoding:
-    """Return the encoding of a row as numbers, from the named columns, or from all if none are named."""
+def _design(method: "Learn", schema: Schema) -> Design:
+    """Return the features of a row and its labels, from the named columns, or from all if none are named."""
     features, label = method.features, method.label
     unknown = [name for name in (*features, label) if name not in schema.names]
     if unknown:
         raise InputError(f"features and label must be columns of the schema; it has no {', '.join(unknown)}")
     chosen = schema.select([name for name in schema.names if not features or name in features or name == label])
-    encoding = Encoding(
-        schema=chosen, label=label, positive=method.positive, scale=method.scale, intercept=method.intercept
-    )
-    if method.scheme == "posterior":
-        encoding = structs.replace(encoding, scale="symmetric", intercept=False, clipped=False)
+    centred = method.scheme == "posterior"
     try:
-        encoding.design.features  # noqa: B018 (its own checks are the checks)
+        return Design(
+            schema=chosen,
+            label=label,
+            positive=method.positive,
+            scale="symmetric" if centred else method.scale,
+            intercept=method.intercept and not centred,
+            clipped=not centred,
+        )
     except ValueError as error:
         raise InputError(f"{error}") from None
-    return encoding
 
 
 def _noise(method: "Learn", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> tuple[RoundNoise, ...]:
@@ -297,13 +298,13 @@ def _noise(method: "Learn", terms: Terms, scheme: Scheme, people: Mapping[str, i
     )
 
 
-def _check(method: "Learn", terms: Terms, encoding: Encoding) -> None:
+def _check(method: "Learn", terms: Terms, design: Design) -> None:
     """Refuse a label, a loss or a penalty that the scheme cannot learn with."""
     listed = isinstance(terms.schema[method.label], Listed | Boolean)
     if listed == (method.loss in ("ridge", "huber")):
         what, other = ("has classes", "logistic, softmax or hinge") if listed else ("is a number", "ridge or huber")
         raise InputError(f"'{method.label}' {what}: use loss = {other}")
-    if method.loss == "softmax" and (encoding.models < 2 or method.averages_models):
+    if method.loss == "softmax" and (design.models < 2 or method.averages_models):
         raise InputError(
             "softmax needs a scheme that sums gradients, and three or more classes: leave positive out, or use logistic"
         )
