@@ -266,7 +266,8 @@ def test_learnt_models(options: str, epsilon: float) -> None:
         codes = with_label(plan, Assumptions(), draws, PEOPLE)
         table = decode_codes(study.schema, codes, draws).to_arrow()
         exact = run(together("learn", options, 1e6), table, seed)
-        measured.append(_right(exact, table) - _right(run(study, table, seed), table))
+        # the loss varies much from one draw of the noise to another
+        measured += [_right(exact, table) - _right(run(study, table, seed + 10 * more), table) for more in range(3)]
     assert_close(forecast(study, "prediction"), measured)
 
 

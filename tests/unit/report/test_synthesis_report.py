@@ -1,6 +1,7 @@
 """The synthesis' own section of the report."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from syndic import Study, simulate
 from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report import Bars, report
+from syndic.report.figure import Heat
 from syndic.report.pictures import coded, columns_section
-from syndic.report.reliability import ErrorMap, reliability_section
+from syndic.report.reliability import reliability_section
 from syndic.report.synthesis import Graph
 from syndic.report.write import method_sections
 from syndic.study import Release
@@ -74,10 +76,8 @@ def test_it_is_of_a_synthesis_only() -> None:
 
 def test_a_map_of_errors_has_numbers_and_an_outline() -> None:
     values = ((0.01, 0.2), (0.2, 0.001))
-    drawn = "".join(ErrorMap(title="t", description="", names=("a", "b"), values=values, marked="b").draw())
-    assert all(f">{text}</text>" in drawn for text in ("20", "1", "&lt;1", "▸ b"))
+    heat = Heat(title="t", rows=("a", "b"), columns=("a", "b"), values=values, hundredths=True, marked="b")
+    drawn = "".join(heat.draw())
+    assert all(f">{text}</text>" in drawn for text in ("20", "1", "&lt;1", "b"))
     assert drawn.count('class="axis"') == 2
-    with pytest.raises(ValueError, match="2 rows of as many numbers"):
-        ErrorMap(title="t", description="", names=("a", "b"), values=values[:1])
-    with pytest.raises(ValueError, match="finite and not negative"):
-        ErrorMap(title="t", description="", names=("a",), values=((-1.0,),))
+    assert "axis" not in "".join(replace(heat, marked="c").draw())
