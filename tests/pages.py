@@ -41,7 +41,7 @@ VARIANTS = {
     "align": ("parties=3",),
     "describe": ("missing=1 parties=5", "groups=2"),
     "estimate": ('scheme="masked" groups=[]',),
-    "learn": ("missing=1 parties=5", 'scheme="local_grad"', 'scheme="distributed"'),
+    "learn": ("missing=1 parties=5", 'scheme="local_grad"'),
     "marginals": ("missing=1 parties=5", "groups=2"),
     "mixing": ('scheme="dgm"',),
     "survival": ("missing=1 parties=5", "groups=2"),

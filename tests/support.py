@@ -354,7 +354,6 @@ CASES = (
             ("local_grad", "add_remove", 'label = "score"\nloss = "ridge"\nscheme = "local_grad"\niterations = 2'),
             ("local_out", "replace", 'label = "colour"\npositive = "red"\nscheme = "local_out"\nnoise = "laplace"'),
             ("pathak", "replace", 'label = "colour"\nscheme = "pathak"\nloss = "hinge"'),
-            ("as published", "replace", 'label = "colour"\nscheme = "mpc_out"\nas_published = true'),
         )
     ),
     _across("marginals across", vertical_study()),

@@ -18,7 +18,7 @@ from syndic.kernel import Agreement, PublicIdentity
 from syndic.kernel.agreement import check_agreement, read_agreement
 from syndic.mpc.align.table import FIELD, add, bins_of, encoded, field_words, multiply, subtract, table_shape, zeros
 from syndic.mpc.key import agree, key_pair
-from syndic.mpc.seal import Place, seal, seal_for, unseal, unseal_from
+from syndic.mpc.seal import Place, seal, unseal
 from syndic.random import SimulationRandomness
 from syndic.study.identity import Identity
 
@@ -60,9 +60,9 @@ def test_a_sealed_box_opens_whole_or_not_at_all(text: bytes, place: Place, data:
 @given(st.data())
 def test_a_spoiled_public_key_opens_nothing(data: st.DataObject) -> None:
     place = Place(study="s", label="l", sender="north", receiver="south")
-    box = seal_for(PAIRS[0].private, PAIRS[1].public, b"text", place, RANDOM)
+    box = seal(agree(PAIRS[0].private, PAIRS[1].public), b"text", place, RANDOM)
     public = data.draw(spoiled(PAIRS[0].public) | st.sampled_from([bytes(32), b"\x01" + bytes(31), b"\xff" * 32]))
-    found = outcome(lambda: unseal_from(PAIRS[1].private, public, box, place), kinds=(RefusedError,))
+    found = outcome(lambda: unseal(agree(PAIRS[1].private, public), box, place), kinds=(RefusedError,))
     # the highest bit of such a key does not count
     same = public[:31] == PAIRS[0].public[:31] and public[31:] and public[31] & 127 == PAIRS[0].public[31] & 127
     assert found == b"text" if same and len(public) == 32 else isinstance(found, RefusedError)

@@ -4,6 +4,7 @@ Two neighbouring data sets, the worst ones, and an attacker that knows everythin
 are Clopper and Pearson's, at thresholds that were chosen on other runs; each is wrong with a chance of 1e-7.
 """
 
+from fractions import Fraction
 from math import inf, log
 from typing import Any
 
@@ -14,13 +15,14 @@ from scipy import stats
 
 from syndic.data import Boolean, Instead, Integer, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.methods.learning.noise import OpenNoise, SharedNoise
+from syndic.methods.learning.noise import SharedNoise
 from syndic.methods.learning.plan import LearnPlan
 from syndic.methods.learning.rows import PartyRows
 from syndic.noise import FineGaussianShare
-from syndic.privacy import PureEvent
 from syndic.random import SystemRandomness, generator
 from syndic.study import Study
+from syndic_lab.bench.erm.noise_law import CoordinateLaplace
+from syndic_lab.bench.erm.private import Setting, model_noise
 from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 
 pytestmark = pytest.mark.statistical
@@ -155,7 +157,7 @@ def model_steps(of: Study, label: int) -> NDArray[np.float64]:
         table: Any = CodedTable(of.schema.domain, data)
         holding = PartyRows(
             table=table,
-            encoding=plan.encoding,
+            design=plan.design,
             people=PEOPLE,
             rows=1,
             share=1 / len(of.parties),
@@ -165,20 +167,18 @@ def model_steps(of: Study, label: int) -> NDArray[np.float64]:
 
 
 def test_laplace_coordinates_as_published_are_caught() -> None:
-    of = study(FEATURES, 2, scheme="mpc_out", as_published=True, regularisation=20.0)
-    noise = of.plan_as(LearnPlan).noise_at(1)
-    assert isinstance(noise, OpenNoise)
-    assert noise.law is not None
+    of, penalty = study(FEATURES, 2, scheme="mpc_out", regularisation=20.0), 20.0
+    setting = Setting(2, PEOPLE, FEATURES, Fraction(EPSILON), Fraction(DELTA), penalty, iterations=1)
+    law = model_noise("MPC Out P", setting, "as_published").law
+    assert isinstance(law, CoordinateLaplace)
     exact, draws = (model_steps(of, 1), model_steps(of, 0)), generator(SystemRandomness())
-    seen = [model + noise.law.simulate((100_000, FEATURES), draws) for model in exact]
+    seen = [model + law.simulate((100_000, FEATURES), draws) for model in exact]
     # the most telling number there is: the ratio of the likelihoods
     one, other = (np.abs(each - exact[1]).sum(axis=1) - np.abs(each - exact[0]).sum(axis=1) for each in seen)
     found = reached(one, other, delta=0.0)
     assert found > 1.5 * EPSILON
-    # what the statement says instead of epsilon: sqrt(64) times as much
-    event = of.plan.events("p0")[0]
-    assert isinstance(event, PureEvent)
-    assert found <= float(event.epsilon) == pytest.approx(8 * EPSILON)
+    # what holds instead of epsilon: sqrt(64) times as much
+    assert found <= law.epsilon(setting.model_sensitivity, FEATURES) == pytest.approx(8 * EPSILON)
 
 
 def test_the_sound_release_of_a_model_stays_within_epsilon() -> None:

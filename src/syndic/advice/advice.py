@@ -1,9 +1,11 @@
 """Hold the predicted worth of a study, in numbers and in words."""
 
-from typing import Final, Literal, final
+from math import sqrt
+from typing import Final, Literal, Self, final
 
 from syndic.document import Document
 from syndic.methods.synthesis.trust import POOR
+from syndic.model.markov.score import MEAN_ABSOLUTE
 
 Verdict = Literal["share", "some", "do not share"]
 Standing = Literal["gains", "about even", "loses"]
@@ -13,6 +15,8 @@ Grade = Literal["good", "fair", "poor"]
 GOOD: Final = 0.05
 RULE: Final = f"good up to {GOOD:g}, fair up to {POOR:g}, poor above, of the largest error or of the unit that is named"
 """The rule by which a forecast is graded: the same for all methods, and for the reliability of a release."""
+
+_NORMAL: Final = 1.959964
 
 EVEN: Final = 0.1
 """Predicted errors whose ratio differs from 1 by less than this are reported as about even."""
@@ -202,6 +206,18 @@ class PublishedError(Document):
     words: str
     chance: float | None = None
     wider: float | None = None
+
+    @classmethod
+    def of_interval(cls, what: str, width: float, wider: float, unit: str) -> Self:
+        """Return the error of a number with a 95 % interval of this width, so many times that on pooled rows."""
+        deviation = MEAN_ABSOLUTE * width / (2 * _NORMAL)
+        return cls(
+            what=what,
+            error=deviation * sqrt(max(0.0, 1 - wider**-2)),
+            words=f"{unit}; {wider_words(wider)}",
+            chance=deviation / wider,
+            wider=wider,
+        )
 
     @property
     def grade(self) -> Grade:

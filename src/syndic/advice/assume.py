@@ -20,6 +20,7 @@ from syndic.data import Boolean, Schema
 from syndic.data.schema import Column
 from syndic.document import Document, from_builtins, from_file
 from syndic.errors import InputError
+from syndic.study import Study
 
 MEAN_PLACE = 0.4
 SD_PART = 1 / 6
@@ -87,6 +88,28 @@ class Assumptions(Document):
         for name in self.columns:
             column = schema[name]
             (shares_of if listed(column) else moments_of)(column, self)
+
+
+def check_public(study: Study, assumptions: Assumptions) -> int:
+    """Return the public number of all people.
+
+    Raises:
+        InputError: if the study cannot run, a party's number of people is missing, or an assumption does not fit.
+    """
+    study.check()
+    unknown = [party.name for party in study.parties if party.people is None]
+    if unknown or study.people is None:
+        raise InputError(
+            f"advise needs every party's public number of people: set people for {', '.join(unknown)} in the study"
+        )
+    assumptions.check(study.schema)
+    return study.people
+
+
+def declared_words(study: Study, assumptions: Assumptions) -> tuple[str, ...]:
+    """Return in words which columns' assumptions were declared."""
+    declared = [name for name in study.schema.names if name in assumptions.columns]
+    return (f"declared: {', '.join(declared)}",) if declared else ()
 
 
 def moments_of(column: Column, assumptions: Assumptions) -> tuple[float, float]:

@@ -1,11 +1,11 @@
 """Forecast intervals of a descriptive study: the same formulas, on the sums that the assumptions lead to expect."""
 
 from functools import reduce
-from math import log, sqrt
+from math import log
 
 import numpy as np
 
-from syndic.advice.advice import PublishedError, wider_words
+from syndic.advice.advice import PublishedError
 from syndic.advice.assume import bin_shares_of, moments_of, shares_of
 from syndic.advice.drawn import Public
 from syndic.advice.scale import listed
@@ -16,9 +16,6 @@ from syndic.methods.describe.blocks import ONE, Readings
 from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.describe.result import DescribeResult, Row
 from syndic.model.describe.sums import Floats
-from syndic.model.markov.score import MEAN_ABSOLUTE
-
-_NORMAL = 1.959964
 
 
 def forecast_describe(public: Public) -> list[PublishedError]:
@@ -35,21 +32,14 @@ def forecast_describe(public: Public) -> list[PublishedError]:
 
 
 def _error(result: DescribeResult, row: Row) -> PublishedError:
-    lower, upper, wider = row.found.lower or 0.0, row.found.upper or 0.0, _factor(row)
+    lower, upper = row.found.lower or 0.0, row.found.upper or 0.0
     width, unit = upper - lower, "of 1"
     if "ratio" in row.what:
         # a ratio per unit of a narrow column may be beyond a double
         width, unit = log(max(upper, 1e-300)) - log(max(lower, 1e-300)), "of 1 in its logarithm"
     elif row.what in {"mean", "standard deviation", "difference of means", "linear coefficient by regression"}:
         width, unit = width / _spread(result, row.column), "of a standard deviation"
-    deviation = width / (2 * _NORMAL)
-    return PublishedError(
-        what=_named(row),
-        error=MEAN_ABSOLUTE * deviation * sqrt(max(0.0, 1 - wider**-2)),
-        words=f"{unit}; {wider_words(wider)}",
-        chance=MEAN_ABSOLUTE * deviation / wider,
-        wider=wider,
-    )
+    return PublishedError.of_interval(_named(row), width, _factor(row), unit)
 
 
 def _factor(row: Row) -> float:

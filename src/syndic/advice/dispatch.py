@@ -6,10 +6,10 @@ import msgspec
 
 from syndic.advice.advice import Advice, NoiseAdvice, VerticalAdvice
 from syndic.advice.assume import Assumptions
+from syndic.advice.budgets import epsilon_for
 from syndic.advice.estimate import advise_estimate
 from syndic.advice.published import advise_published, forecast_errors
 from syndic.advice.task import Task
-from syndic.advice.width import epsilon_for
 from syndic.errors import InputError
 from syndic.kernel import Progress, silent_progress
 from syndic.methods import Estimate, Homm, Synthesis

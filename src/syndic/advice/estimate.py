@@ -7,12 +7,12 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from syndic.advice.advice import Advice, PartyAdvice, TaskAdvice, Verdict, standing_of
-from syndic.advice.assume import Assumptions, moments_of, shares_of
-from syndic.advice.forecast import scaled
+from syndic.advice.advice import Advice, TaskAdvice, Verdict
+from syndic.advice.assume import Assumptions, check_public, moments_of, shares_of
+from syndic.advice.budgets import largest_epsilon, party_advice, scaled
 from syndic.advice.scale import listed
 from syndic.errors import InputError
-from syndic.kernel import Member, budget_of, make_plan, member
+from syndic.kernel import Member, make_plan, member
 from syndic.methods.estimate.estimate import Estimate
 from syndic.methods.estimate.plan import EstimatePlan, Layout
 from syndic.model import Gamma, Multinomial, Normal, NormalVariance
@@ -28,17 +28,17 @@ _SHIFTS: Final = (0.0, -0.3, 0.3)
 
 def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
     """Predict the error of every parameter under each scheme, and of each party alone. Reads no row."""
-    study.check()
     protocol = study.protocol
     if not isinstance(protocol, Estimate):
         raise InputError(f"this prediction is for the method estimate, not for {protocol.title}")
-    assumptions.check(study.schema)
+    check_public(study, assumptions)
+    people = sum(party.people or 0 for party in _counting(study))
     layout = study.plan_as(EstimatePlan).layout
     theta = assumed(layout, study, assumptions)
     tasks, verdicts = [], []
     for variant in _variants(protocol, study):
         for place in range(len(theta)):
-            task = _task(study, variant, layout, theta, place)
+            task = _task(study, variant, layout, theta, place, people)
             tasks.append(task)
             if variant.scheme[1:] == protocol.scheme[1:]:
                 verdicts.append(task)
@@ -48,7 +48,7 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
         digest=study.digest,
         verdict=verdict,
         words=words,
-        people=sum(party.people or 0 for party in _counting(study)),
+        people=people,
         rows_of_nobody=0.0,
         tasks=tuple(tasks),
         assumptions=_described(study, protocol, layout, theta, assumptions),
@@ -105,44 +105,31 @@ def assumed(layout: Layout, study: Study, assumptions: Assumptions) -> Array:
     return layout.model.inside(theta)
 
 
-def _task(study: Study, protocol: Estimate, layout: Layout, theta: Array, place: int) -> TaskAdvice:
+def _task(study: Study, protocol: Estimate, layout: Layout, theta: Array, place: int, people: int) -> TaskAdvice:
     ends = [layout.model.least, layout.model.least, layout.model.most]
     near = [theta + abs(shift) * (end - theta) for shift, end in zip(_SHIFTS, ends, strict=True)]
     errors = [float(predicted(study, protocol, each)[place]) for each in near]
     spread = float(layout.model.family.spread(theta)[place, place])
-    people = sum(party.people or 0 for party in _counting(study))
-    largest = max(float(budget_of(study, party.name).epsilon) for party in study.parties)
-    factors = np.geomspace(0.01, _HIGHEST, _STEPS) / largest
+    factors = np.geomspace(0.01, _HIGHEST, _STEPS) / largest_epsilon(study)
     curve = np.array([float(predicted(study, protocol, theta, factor)[place]) for factor in factors])
+    parties = []
+    for party in _counting(study):
+        own = spread / (party.people or 1)
+        enough = factors[curve < own]
+        factor = float(enough[0]) if enough.size else None
+        parties.append(party_advice(study, party.name, own=sqrt(own), joint=sqrt(errors[0]), factor=factor))
     return TaskAdvice(
         task=f"{layout.model.family.parameters[place]} by {protocol.scheme}",
         joint=sqrt(errors[0]),
         joint_range=(sqrt(min(errors)), sqrt(max(errors))),
         pooled=sqrt(spread / people),
-        parties=tuple(
-            _party(party.name, spread / (party.people or 1), errors[0], factors, curve, study)
-            for party in _counting(study)
-        ),
+        parties=tuple(parties),
     )
 
 
 def _counting(study: Study) -> list[Member]:
     """Return the parties that sum up the column."""
     return [member(study, name) for name in study.plan_as(EstimatePlan).counting]
-
-
-def _party(name: str, own: float, joint: float, factors: Array, curve: Array, study: Study) -> PartyAdvice:
-    enough = np.flatnonzero(curve < own)
-    factor = float(factors[enough[0]]) if enough.size else None
-    return PartyAdvice(
-        party=name,
-        alone=sqrt(own),
-        standing=(standing := standing_of(sqrt(joint), sqrt(own))),
-        pays=joint < own,
-        close=standing == "about even",
-        epsilon=None if factor is None else factor * float(budget_of(study, name).epsilon),
-        factor=factor,
-    )
 
 
 def _verdict(own: list[TaskAdvice], every: list[TaskAdvice]) -> tuple[Verdict, str]:

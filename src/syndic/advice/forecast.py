@@ -7,21 +7,19 @@ by one where few survive, else by a normal approximation of their sums, whose mo
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Final, final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from syndic.advice.budgets import scaled
 from syndic.advice.law import Law, law_of
 from syndic.advice.population import Population
 from syndic.advice.question import Summand
 from syndic.advice.scale import Numbers
 from syndic.data import Domain
-from syndic.privacy import Budget
 from syndic.study import Study
 
 DENSE_CELLS: Final = 1024
@@ -201,17 +199,3 @@ class Forecast:
 
 def _like(held: sparse.csr_array, data: Numbers) -> sparse.csr_array:
     return sparse.csr_array((data, held.indices, held.indptr), shape=held.shape)
-
-
-def scaled(study: Study, factor: float) -> Study:
-    """Return the study with every budget's epsilon times `factor`; the deltas stay."""
-    exact = Fraction(factor).limit_denominator(10**9)
-
-    def times(budget: Budget) -> Budget:
-        return msgspec.structs.replace(budget, epsilon=budget.epsilon * exact)
-
-    parties = tuple(
-        party if party.budget is None else msgspec.structs.replace(party, budget=times(party.budget))
-        for party in study.parties
-    )
-    return msgspec.structs.replace(study, budget=times(study.budget), parties=parties)

@@ -15,7 +15,7 @@ from syndic.advice.scale import listed
 from syndic.advice.vertical_people import CROWDS, Codes, made_up
 from syndic.methods.learning.plan import LearnPlan
 from syndic.methods.learning.query import ModelQuery
-from syndic.methods.learning.rows import PartyRows
+from syndic.methods.learning.rows import PartyRows, batches
 from syndic.methods.learning.scheme import Averaging, Iterate, Opened
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.solve import minimise
@@ -39,11 +39,11 @@ def forecast_learning(study: Study, assumptions: Assumptions) -> list[PublishedE
     scores = [_skill(plan, test, _learnt(plan, train, None))]
     scores += [_skill(plan, test, _learnt(plan, train, draws)) for _ in range(_REPEATS)]
     lost = max(0.0, scores[0] - float(np.mean(scores[1:])))
-    if plan.encoding.classes:
+    if plan.design.classes:
         words = f"of all people predicted wrongly because of noise; {scores[0]:.0%} are right without noise"
     else:
         words = f"of its variance is lost (R2) because of noise; R2 {scores[0]:.2f} without noise"
-    return [PublishedError(what=f"prediction of {plan.encoding.label}", error=min(1.0, lost), words=words)]
+    return [PublishedError(what=f"prediction of {plan.design.label}", error=min(1.0, lost), words=words)]
 
 
 @final
@@ -59,16 +59,16 @@ class _Artificial:
 
 def _people(plan: LearnPlan, assumptions: Assumptions, draws: np.random.Generator, people: int) -> Codes:
     """Return artificial people whose label follows a linear score of the features, as closely as `r2` says."""
-    encoding = plan.encoding
-    codes = made_up(encoding.schema, CROWDS[1], people, assumptions, draws)
-    features = encoding.design.rows(codes)  # type: ignore[arg-type]  # wider integers than a table's
+    design = plan.design
+    codes = made_up(design.schema, CROWDS[1], people, assumptions, draws)
+    features = design.rows(codes)  # type: ignore[arg-type]  # wider integers than a table's
     score = features @ draws.normal(size=features.shape[1])
     score = (score - score.mean()) / (score.std() or 1.0)
     latent = assumptions.r2**0.5 * score + (1 - assumptions.r2) ** 0.5 * draws.normal(size=people)
-    column = encoding.schema[encoding.label]
+    column = design.schema[design.label]
     values = len(listed(column)) or column.levels
     rank = np.argsort(np.argsort(latent))
-    codes[encoding.label] = rank * values // people
+    codes[design.label] = rank * values // people
     return codes
 
 
@@ -76,7 +76,7 @@ def _learnt(plan: LearnPlan, rows: _Artificial, draws: np.random.Generator | Non
     """Return the last iterate; without `draws`, those without noise."""
     scheme, people, present = plan.scheme, sum(plan.people.values()), tuple(plan.people)
     table: Any = rows
-    holding = PartyRows(table=table, encoding=plan.encoding, people=_ROWS, rows=plan.terms.unit.rows, share=1.0)
+    holding = PartyRows(table=table, design=plan.design, people=_ROWS, rows=plan.terms.unit.rows, share=1.0)
     state = scheme.start()
     for number in range(1, scheme.rounds + 1):
         noise = plan.noise_at(number)
@@ -102,11 +102,11 @@ def _minimiser(query: ModelQuery, holding: PartyRows) -> Numbers:
 
 def _skill(plan: LearnPlan, rows: _Artificial, learnt: Iterate) -> float:
     """Return the share of right predictions, or R2 for a number."""
-    (batch,) = plan.encoding.batches(rows)  # type: ignore[arg-type]  # it is read like a table
+    (batch,) = batches(plan.design, rows)  # type: ignore[arg-type]  # it is read like a table
     predicted = plan.scheme.scores(learnt, batch.plain)
-    if plan.encoding.models > 1:
+    if plan.design.models > 1:
         return float((predicted.argmax(axis=1) == batch.labels.argmax(axis=1)).mean())
-    if plan.encoding.classes:
+    if plan.design.classes:
         return float((np.sign(predicted) == batch.labels).mean())
     left = np.square(np.clip(predicted, -1, 1) - batch.labels).mean()
     return 1.0 - float(left / max(batch.labels.var(), 1e-12))

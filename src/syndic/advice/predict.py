@@ -1,14 +1,15 @@
 """Predict the error of each task under a HOMM study, alone and jointly. Reads no row, spends nothing."""
 
 from collections.abc import Callable, Sequence
-from math import exp, log, sqrt
+from math import sqrt
 from statistics import fmean
 from typing import Final, get_args
 
 import numpy as np
 
-from syndic.advice.advice import Advice, PartyAdvice, TaskAdvice, standing_of, verdict_of
-from syndic.advice.assume import Assumptions, bin_shares_of, moments_of, shares_of
+from syndic.advice.advice import Advice, TaskAdvice, verdict_of
+from syndic.advice.assume import Assumptions, bin_shares_of, check_public, moments_of, shares_of
+from syndic.advice.budgets import break_even, largest_epsilon, party_advice
 from syndic.advice.forecast import DENSE_CELLS, Forecast
 from syndic.advice.law import homm_of
 from syndic.advice.logit import Logit
@@ -18,7 +19,7 @@ from syndic.advice.scale import Numbers, listed
 from syndic.advice.task import Task, default_tasks
 from syndic.data import Date
 from syndic.errors import InputError
-from syndic.kernel import Progress, budget_of, silent_progress
+from syndic.kernel import Progress, silent_progress
 from syndic.study import Study
 
 LOWEST: Final = 1 / 128
@@ -102,13 +103,7 @@ def _question(study: Study, task: Task, population: Population) -> Question:
 
 def _checked(study: Study, tasks: Sequence[Task | str] | None, assumptions: Assumptions) -> tuple[Task, ...]:
     homm_of(study)
-    study.check()
-    unknown = [party.name for party in study.parties if party.people is None]
-    if unknown:
-        raise InputError(
-            f"advise needs every party's public number of people: set people for {', '.join(unknown)} in the study"
-        )
-    assumptions.check(study.schema)
+    check_public(study, assumptions)
     chosen = default_tasks(study.schema) if tasks is None else tuple(_task(task) for task in tasks)
     if not chosen:
         raise InputError("advise needs at least one task, such as mean:age")
@@ -130,8 +125,7 @@ def _groups(tasks: tuple[Task, ...]) -> list[tuple[str | None, list[Task]]]:
 
 def _factors(study: Study) -> Numbers:
     """Return 1, then the factors on all budgets that move the largest of them from `LOWEST` to `HIGHEST`."""
-    largest = max(float(budget_of(study, party.name).epsilon) for party in study.parties)
-    return np.array([1.0, *(np.geomspace(LOWEST, HIGHEST, _STEPS + 1) / largest)])
+    return np.array([1.0, *(np.geomspace(LOWEST, HIGHEST, _STEPS + 1) / largest_epsilon(study))])
 
 
 def _counter(progress: Progress, start: int, total: int) -> Callable[[int], None]:
@@ -172,19 +166,10 @@ def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors:
     joint, low, high = float(curve[0]), float(curves[:, 0].min()), float(curves[:, 0].max())
     parties = []
     for party in study.parties:
-        own = errors[party.people or 0]
-        factor = _start(own, curve[1:], factors[1:])
-        epsilon = None if factor is None else factor * float(budget_of(study, party.name).epsilon)
+        own, depends = errors[party.people or 0], low <= errors[party.people or 0] <= high
+        factor = break_even(factors[1:], curve[1:], own)
         parties.append(
-            PartyAdvice(
-                party=party.name,
-                alone=sqrt(own),
-                standing=(standing := standing_of(sqrt(joint), sqrt(own))),
-                pays=joint < own,
-                close=low <= own <= high or standing == "about even",
-                epsilon=epsilon,
-                factor=factor,
-            )
+            party_advice(study, party.name, own=sqrt(own), joint=sqrt(joint), factor=factor, depends=depends)
         )
     return TaskAdvice(
         task=task.name,
@@ -193,19 +178,6 @@ def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors:
         pooled=sqrt(errors[_people(study)]),
         parties=tuple(parties),
     )
-
-
-def _start(own: float, curve: Numbers, factors: Numbers) -> float | None:
-    """Return the factor from which the joint error stays below the party's own, interpolated between grid points."""
-    worse = np.flatnonzero(curve >= own)
-    if worse.size == 0:
-        return float(factors[0])
-    last = int(worse[-1])
-    if last == curve.size - 1:
-        return None
-    above, below = log(curve[last] / own), log(own / curve[last + 1])
-    part = above / (above + below) if above + below > 0 else 1.0
-    return exp(log(factors[last]) + part * log(factors[last + 1] / factors[last]))
 
 
 def _described(study: Study, assumptions: Assumptions, tasks: tuple[Task, ...]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from syndic.advice.advice import NoiseAdvice, PublishedError, wider_words
-from syndic.advice.assume import Assumptions, moments_of, shares_of
+from syndic.advice.assume import Assumptions, check_public, declared_words, moments_of, shares_of
 from syndic.advice.describe import forecast_describe
 from syndic.advice.drawn import (
     DISTANCE,
@@ -63,18 +63,21 @@ def advise_published(study: Study, assumptions: Assumptions | None = None) -> No
     return NoiseAdvice(
         study=study.name,
         digest=study.digest,
-        people=_people(study),
+        people=max(1, study.people or 0),
         errors=tuple(errors[:_SHOWN]),
         change=f"{_LARGER}, or {change}",
-        assumptions=_described(study, assumptions),
+        assumptions=(
+            *declared_words(study, assumptions),
+            "all parties take part; values fit their bounds and lists",
+            "where nothing is declared: a standard deviation of a sixth of the range, shares of 1, 1/2, 1/3, ...; "
+            f"other columns explain {assumptions.r2:g} of a column's variance",
+        ),
     )
 
 
 def forecast_errors(study: Study, assumptions: Assumptions) -> tuple[list[PublishedError], str]:
     """Return all forecast errors, the worst first, and what would make them smaller; raises as `advise_published`."""
-    study.check()
-    assumptions.check(study.schema)
-    public = Public(study, _people(study), assumptions)
+    public = Public(study, max(1, check_public(study, assumptions)), assumptions)
     for kind, (forecast, change) in _FAMILIES.items():
         if isinstance(study.plan, kind):
             errors = sorted(forecast(public), key=lambda one: -one.error)
@@ -91,13 +94,6 @@ def warning(study: Study) -> str:
         if advice.grade == "poor":
             return advice.words
     return ""
-
-
-def _people(study: Study) -> int:
-    """Return the public number of people in all rows together."""
-    if study.people is None:
-        raise InputError("advise needs every party's public number of people: set people for each in the study")
-    return max(1, study.people)
 
 
 # Tables that are published as they were counted.
@@ -255,13 +251,3 @@ _FAMILIES: Final[Mapping[type[Plan], tuple[Callable[[Public], list[PublishedErro
     GluedPlan: (forecast_glued, "use the method synthesis, which keeps relations between parties"),
     VertimrfPlan: (forecast_vertimrf, "use fewer `bins`, or the method synthesis"),
 }
-
-
-def _described(study: Study, assumptions: Assumptions) -> tuple[str, ...]:
-    declared = [name for name in study.schema.names if name in assumptions.columns]
-    return (
-        *([f"declared: {', '.join(declared)}"] if declared else []),
-        "all parties take part; values fit their bounds and lists",
-        "where nothing is declared: a standard deviation of a sixth of the range, shares of 1, 1/2, 1/3, ...; "
-        f"other columns explain {assumptions.r2:g} of a column's variance",
-    )

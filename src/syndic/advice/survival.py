@@ -15,8 +15,6 @@ from syndic.methods.survival.result import EVERYBODY, SurvivalNote, SurvivalResu
 from syndic.methods.survival.survival import SurvivalPlan
 from syndic.model.markov.score import MEAN_ABSOLUTE
 
-_NORMAL = 1.959964
-
 
 def forecast_survival(public: Public) -> list[PublishedError]:
     """Return the error of curves and of hazard ratios, if times are spread evenly and columns are independent."""
@@ -40,16 +38,9 @@ def forecast_survival(public: Public) -> list[PublishedError]:
                 )
             )
     for one in (result.hazard_ratios() if result.note.layout.by else None) or ():
-        deviation = log(one.upper / one.lower) / (2 * _NORMAL)
-        found.append(
-            PublishedError(
-                what=f"hazard ratio of {one.term}",
-                error=MEAN_ABSOLUTE * deviation * sqrt(max(0.0, 1 - one.widened**-2)),
-                words=f"of 1 in its logarithm; {wider_words(one.widened)}",
-                chance=MEAN_ABSOLUTE * deviation / one.widened,
-                wider=one.widened,
-            )
-        )
+        width = log(one.upper / one.lower)
+        named = f"hazard ratio of {one.term}"
+        found.append(PublishedError.of_interval(named, width, one.widened, "of 1 in its logarithm"))
     return found
 
 

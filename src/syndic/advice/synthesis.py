@@ -11,14 +11,14 @@ from typing import Final
 
 import numpy as np
 
-from syndic.advice.advice import Advice, PartyAdvice, Standing, TaskAdvice, Verdict, standing_of
-from syndic.advice.assume import Assumptions
-from syndic.advice.forecast import scaled
+from syndic.advice.advice import Advice, PartyAdvice, TaskAdvice, Verdict
+from syndic.advice.assume import Assumptions, check_public, declared_words
+from syndic.advice.budgets import break_even, largest_epsilon, party_advice, scaled
 from syndic.advice.vertical_forecast import made_up_counts
-from syndic.advice.vertical_people import CROWDS, Codes, Crowd, distance, made_up
+from syndic.advice.vertical_people import CROWDS, IN_WORDS, Codes, Crowd, distance, made_up
 from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets
-from syndic.kernel import Progress, budget_of, silent_progress
+from syndic.kernel import Progress, silent_progress
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.synthesis import Synthesis
 from syndic.methods.synthesis.trust import POOR
@@ -42,15 +42,7 @@ def advise_synthesis(
     """Predict the error of columns, of pairs and of relations to the target. Arguments are those of `syndic.advise`."""
     if not isinstance(study.protocol, Synthesis):
         raise InputError(f"this prediction is for the method synthesis, not {study.protocol.title}")
-    study.check()
-    unknown = [party.name for party in study.parties if party.people is None]
-    if unknown:
-        raise InputError(
-            f"advise needs every party's public number of people: set people for {', '.join(unknown)} in the study"
-        )
-    assumptions.check(study.schema)
-    sets = _sets(study)
-    largest = max(float(budget_of(study, party.name).epsilon) for party in study.parties)
+    people, sets, largest = check_public(study, assumptions), _sets(study), largest_epsilon(study)
     factors = sorted({*(one for one in _FACTORS if one * largest < HIGHEST), 1.0, max(1.0, HIGHEST / largest)})
     total = len(CROWDS) + len(factors) - 1
     crowds = []
@@ -69,7 +61,7 @@ def advise_synthesis(
         digest=study.digest,
         verdict=verdict,
         words=words,
-        people=sum(party.people or 0 for party in study.parties),
+        people=people,
         rows_of_nobody=0.0,
         tasks=tasks,
         assumptions=_described(study, assumptions, crowds),
@@ -147,31 +139,9 @@ def _party(
 ) -> PartyAdvice:
     own = fmean(one.alone[name][place] for one in crowds)
     joint = fmean(one.joint[place] for one in crowds)
-    standing: Standing = standing_of(joint, own)
-    pays = [one.joint[place] < one.alone[name][place] for one in crowds]
-    factor = _break_even(factors, curve, crowds[_MIDDLE].alone[name][place])
-    return PartyAdvice(
-        party=name,
-        alone=own,
-        standing=standing,
-        pays=joint < own,
-        close=standing == "about even" or len(set(pays)) > 1,
-        epsilon=None if factor is None else factor * float(budget_of(study, name).epsilon),
-        factor=factor,
-    )
-
-
-def _break_even(factors: list[float], curve: list[float], own: float) -> float | None:
-    """Return the least factor on all budgets at which the error is below `own`, on a line between those tried."""
-    logs = np.log(factors)
-    for place, error in enumerate(curve):
-        if error < own:
-            if place == 0:
-                return factors[0]
-            before = curve[place - 1]
-            share = (before - own) / (before - error)
-            return float(np.exp(logs[place - 1] + share * (logs[place] - logs[place - 1])))
-    return None
+    pays = {one.joint[place] < one.alone[name][place] for one in crowds}
+    factor = break_even(factors, curve, crowds[_MIDDLE].alone[name][place])
+    return party_advice(study, name, own=own, joint=joint, factor=factor, depends=len(pays) > 1)
 
 
 def _verdict(tasks: tuple[TaskAdvice, ...]) -> tuple[Verdict, str]:
@@ -188,13 +158,10 @@ def _verdict(tasks: tuple[TaskAdvice, ...]) -> tuple[Verdict, str]:
 
 
 def _described(study: Study, assumptions: Assumptions, crowds: list[_Forecast]) -> tuple[str, ...]:
-    declared = [name for name in study.schema.names if name in assumptions.columns]
-    shapes = "; ".join(f"{one.tied:g} and {one.uneven:g}" for one in CROWDS)
     rounds = sum(not room.parity for room in study.plan_as(SynthesisPlan).size.rooms)
     return (
-        *([f"declared: {', '.join(declared)}"] if declared else []),
+        *declared_words(study, assumptions),
         f"{rounds} rounds: all columns, all pairs, then about {round(fmean(one.chosen[0] for one in crowds))} chosen "
         "tables of two to five columns",
-        f"three artificial populations, by association of columns and unevenness of values: {shapes}",
-        "real tables have other shapes: plan with the range, not with the middle",
+        *IN_WORDS,
     )

@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 
 from syndic.advice.advice import Expected, Recommended, Variant, VariantAdvice, VerticalAdvice
-from syndic.advice.assume import Assumptions
+from syndic.advice.assume import Assumptions, declared_words
 from syndic.advice.vertical_encoded import forecast_encoded
 from syndic.advice.vertical_forecast import forecast_columns, forecast_glued, forecast_shares
-from syndic.advice.vertical_people import CROWDS, Codes, distance, made_up
+from syndic.advice.vertical_people import CROWDS, IN_WORDS, Codes, distance, made_up
 from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets
 from syndic.kernel import Progress, silent_progress
@@ -87,7 +87,7 @@ def forecast(
         alone=_expected(found["columns"]),
         chance=_expected(found["chance"]),
         left_out=tuple(left_out),
-        assumptions=_described(study, assumptions),
+        assumptions=(*declared_words(study, assumptions), *IN_WORDS),
     )
 
 
@@ -198,14 +198,3 @@ def _ways(study: Study) -> list[int]:
 
 def _people(study: Study) -> int:
     return study.parties[0].people or 0
-
-
-def _described(study: Study, assumptions: Assumptions) -> tuple[str, ...]:
-    declared = [name for name in study.schema.names if name in assumptions.columns]
-    crowds = "; ".join(f"{one.tied:g} and {one.uneven:g}" for one in CROWDS)
-    texts = [f"declared: {', '.join(declared)}"] if declared else []
-    return (
-        *texts,
-        f"three artificial populations, by association of columns and unevenness of values: {crowds}",
-        "real tables have other shapes: plan with the range, not with the middle",
-    )

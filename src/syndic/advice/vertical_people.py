@@ -33,6 +33,12 @@ class Crowd:
 CROWDS: Final = (Crowd(0.85, 4.5), Crowd(0.55, 3.5), Crowd(0.5, 2.0))
 """From easy to hard to synthesise, chosen so that distances measured on Adult and Fire, both public, lie within."""
 
+IN_WORDS: Final = (
+    "three artificial populations, by association of columns and unevenness of values: "
+    + "; ".join(f"{one.tied:g} and {one.uneven:g}" for one in CROWDS),
+    "real tables have other shapes: plan with the range, not with the middle",
+)
+
 
 def made_up(schema: Schema, crowd: Crowd, people: int, assumptions: Assumptions, draws: np.random.Generator) -> Codes:
     """Return the codes of artificial people."""

@@ -39,7 +39,6 @@ _UNPACKED_BYTES: Final = 512 * 10**6
 _READ_BYTES: Final = 2 * 10**9
 _MOST_FILES: Final = 64
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(\.(json|parquet|csv|npz|html))?")
-_MOST_LEVELS: Final = 64
 
 
 def releases(folder: Path) -> tuple[ReleaseLine, ...]:

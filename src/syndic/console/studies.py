@@ -29,6 +29,7 @@ from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.kernel import PublicIdentity
 from syndic.kernel.memory import Memory, look_up
 from syndic.privacy import Entry, Ledger
+from syndic.report.record import sentence
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
 from syndic.study.differences import changes
@@ -309,11 +310,6 @@ def _judged(
 def finite(epsilon: Fraction | float | None) -> float | None:
     """Return an epsilon for JSON, which has no infinity."""
     return None if epsilon is None or isinf(epsilon) else float(epsilon)
-
-
-def sentence(text: str) -> str:
-    """Return a text with a capital letter and a full stop."""
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _line(home: PartyFolder, one: owner.Standing) -> StudyLine:

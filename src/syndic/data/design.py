@@ -3,7 +3,6 @@
 Nothing is estimated from the rows: scaling by a column's maximum, mean or standard deviation would be a release.
 """
 
-from collections.abc import Iterator
 from functools import cached_property
 from math import sqrt
 from typing import Final, Literal, final
@@ -33,8 +32,9 @@ class Design(Document, dict=True):
     numbers and booleans get one more feature that says so, and 0 instead of a value. The features are clipped to
     a ball such that the row with its intercept has norm at most 1, unless `clipped` is off.
 
-    The label is +1 for `positive` and -1 for every other value, missing included; without `positive` it is a number
-    in [-1, 1] by its bounds, 0 where missing.
+    There is a label for each model. A number has one model: its label is in [-1, 1] by the bounds, 0 where missing. For
+    listed values a label is +1 for the class of its model and -1 for every other value, missing included. The one class
+    is `positive`; without it, the second of two values, or else every value has a model against all others.
     """
 
     schema: Schema
@@ -50,12 +50,31 @@ class Design(Document, dict=True):
         if len(self.schema.columns) == 1:
             raise ValueError("a design needs at least one column besides its label")
         column = self.schema[self.label]
-        if isinstance(column, Listed | Boolean) and self.positive not in column.labels():
-            raise ValueError(
-                f"{self.label!r} is not a number: positive ({self.positive!r}) must be one of {column.labels()}"
-            )
         if self.positive is not None and not isinstance(column, Listed | Boolean):
             raise ValueError(f"{self.label!r} is a number: remove `positive`")
+        if self.positive is not None and self.positive not in column.labels():
+            raise ValueError(f"{self.label!r}: positive ({self.positive!r}) must be one of {column.labels()}")
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """The values that have a model of their own; none for a number."""
+        column = self.schema[self.label]
+        if not isinstance(column, Listed | Boolean):
+            return ()
+        values = column.values if isinstance(column, Listed) else column.labels()[: column.levels]
+        if self.positive is not None:
+            return (self.positive,)
+        return values[1:] if len(values) == 2 else values
+
+    @property
+    def models(self) -> int:
+        """Number of models: one for each class, or one."""
+        return max(1, len(self.classes))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Models, and features of each."""
+        return self.models, self.dimension
 
     @cached_property
     def features(self) -> tuple[str, ...]:
@@ -77,17 +96,16 @@ class Design(Document, dict=True):
         """Number of columns of the matrix."""
         return len(self.features)
 
-    def batches(self, table: Table) -> Iterator[tuple[Numbers, Numbers]]:
-        """Yield rows and labels, a batch at a time, in bounded memory. Private."""
-        self._check(table)
-        for coded in table.batches(self.schema.names):
-            yield self.rows(coded), self.labels(coded[self.label])
-
     def matrix(self, table: Table) -> tuple[Numbers, Numbers]:
-        """Return all rows, each of norm at most 1, and their labels. Private."""
-        parts = list(self.batches(table))
-        rows = [np.empty((0, self.dimension)), *(part for part, _ in parts)]
-        return np.concatenate(rows), np.concatenate([np.empty(0), *(labels for _, labels in parts)])
+        """Return all rows, each of norm at most 1, and their labels (row, model). Private."""
+        for column in self.schema.columns:
+            if column not in table.schema.columns:
+                raise InputError(f"the table does not have the design's column {column.name!r}: use the same schema")
+        rows, labels = [np.empty((0, self.dimension))], [np.empty((0, self.models))]
+        for coded in table.batches(self.schema.names):
+            rows.append(self.rows(coded))
+            labels.append(self.labels(coded[self.label]))
+        return np.concatenate(rows), np.concatenate(labels)
 
     def rows(self, coded: Coded) -> Numbers:
         """Return coded rows as numbers, inside the unit ball."""
@@ -98,11 +116,12 @@ class Design(Document, dict=True):
         return into_ball(np.column_stack([clipped, np.full(len(clipped), _INTERCEPT_VALUE)]), 1.0)
 
     def labels(self, codes: Codes) -> Numbers:
-        """Return codes of the label column as +1 and -1, or as numbers in [-1, 1]."""
+        """Return codes of the label column as labels (row, model): +1 and -1, or numbers in [-1, 1]."""
         column = self.schema[self.label]
-        if self.positive is not None:
-            return np.where(codes == column.labels().index(self.positive), 1.0, -1.0)
-        return _level_values(column, symmetric=True)[codes]
+        if not self.classes:
+            return _level_values(column, symmetric=True)[codes][:, None]
+        places = np.array([column.labels().index(each) for each in self.classes])
+        return np.where(np.asarray(codes)[:, None] == places, 1.0, -1.0)
 
     @property
     def _columns(self) -> tuple[Column, ...]:
@@ -112,11 +131,6 @@ class Design(Document, dict=True):
     def _lookup(self) -> dict[str, Numbers]:
         """The features of every code of every column."""
         return {column.name: _features(column, symmetric=self.scale == "symmetric") for column in self._columns}
-
-    def _check(self, table: Table) -> None:
-        for column in self.schema.columns:
-            if column not in table.schema.columns:
-                raise InputError(f"the table does not have the design's column {column.name!r}: use the same schema")
 
 
 def into_ball(rows: Numbers, radius: float) -> Numbers:

@@ -16,6 +16,7 @@ from syndic.evaluation.regression import Overlap
 BANNER: Final = "OWNER ONLY: computed from real rows"
 RELEASE: Final = "release"
 _SHOWN_COLUMNS: Final = 20
+Cells = tuple[list[str], list[list[str]]]
 
 
 class Scores(Document, frozen=True, kw_only=True):
@@ -126,11 +127,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
             f"{self.study}: the release compared with {self.rows:,} real rows of {', '.join(self.parties)}",
             self.verdict,
             *([self.relied_on] if self.relied_on else []),
-            _text(*self._main()),
-            *([_text(*self._predicted())] if self.target else []),
-            _text(*self._columns()),
-            *([_text(*self._pairs())] if self.pairs else []),
-            *([_text(*self._groups())] if self.groups else []),
+            *(_text(*one) for one in self._tables().values()),
             "\n".join(f"{one.name}: {one.what}" for one in self.scores),
             *(f"note: {note}" for note in self.notes),
             BANNER,
@@ -138,10 +135,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        tables = [self._main(), *([self._predicted()] if self.target else []), self._columns()]
-        tables += [self._pairs()] if self.pairs else []
-        tables += [self._groups()] if self.groups else []
-        body = "".join(_html(head, rows) for head, rows in tables)
+        body = "".join(_html(*one) for one in self._tables().values())
         notes = "".join(f"<p>{escape(note)}</p>" for note in (self.verdict, self.relied_on, *self.notes) if note)
         banner = f"<p><strong>{BANNER}</strong></p>"
         return f"{banner}<p>{escape(self.study)}</p>{notes}{body}{banner}"
@@ -150,21 +144,11 @@ class Evaluation(Document, frozen=True, kw_only=True):
         """Return the evaluation as one self-contained HTML page, marked in every section."""
         from syndic.report.page import Grid, Page, Section  # noqa: PLC0415  # needed for a page only
 
-        def section(title: str, made: tuple[list[str], list[list[str]]]) -> Section:
-            head, rows = made
-            grid = Grid(
-                caption=title,
-                head=tuple(head),
-                rows=tuple(map(tuple, rows)),
-                numbers=tuple(range(1, len(head))),
-            )
-            return Section(title=title, tables=(grid,), owner=True)
-
-        sections = [section("Distances", self._main())]
-        sections += [section(f"Predicting {self.target}", self._predicted())] if self.target else []
-        sections.append(section("Columns, worst first", self._columns()))
-        sections += [section("Pairs, worst first", self._pairs())] if self.pairs else []
-        sections += [section("Groups, worst first", self._groups())] if self.groups else []
+        sections = []
+        for title, (head, rows) in self._tables().items():
+            numbers = tuple(range(1, len(head)))
+            grid = Grid(caption=title, head=tuple(head), rows=tuple(map(tuple, rows)), numbers=numbers)
+            sections.append(Section(title=title, tables=(grid,), owner=True))
         tables = tuple(f"{one.name}: {one.what}" for one in self.scores)
         sections.append(Section(title="What was compared", points=tables, notes=self.notes, owner=True))
         return Page(
@@ -179,7 +163,17 @@ class Evaluation(Document, frozen=True, kw_only=True):
             owner="the owners of the rows",
         ).to_html()
 
-    def _main(self) -> tuple[list[str], list[list[str]]]:
+    def _tables(self) -> dict[str, Cells]:
+        """The head and the rows of every table that has some, by title."""
+        found = {"Distances": self._main()}
+        if self.target:
+            found[f"Predicting {self.target}"] = self._predicted()
+        found["Columns, worst first"] = self._columns()
+        if self.pairs:
+            found["Pairs, worst first"] = self._pairs()
+        return {**found, "Groups, worst first": self._groups()} if self.groups else found
+
+    def _main(self) -> Cells:
         ways = [way.columns for way in self.scores[0].tvd]
         head = ["", "rows", *(f"{way}-way" for way in ways), "worst pair", "k-marginal", "pMSE logistic", "pMSE tree"]
         rows = []
@@ -190,7 +184,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
             rows.append([one.name, f"{one.rows:,}", *means, pair, _number(one.k_marginal, ".0f"), *ratios])
         return head, rows
 
-    def _predicted(self) -> tuple[list[str], list[list[str]]]:
+    def _predicted(self) -> Cells:
         models = next((one.predictions for one in self.scores if one.predictions), ())
         more = [f"{each.model}, {_main_score(each)[0]}" for each in models[1:]]
         first = list(_details(models[0])) if models else []
@@ -206,16 +200,16 @@ class Evaluation(Document, frozen=True, kw_only=True):
             rows.append([one.name, *reached, *(_number(value, ".2f") for value in overlap)])
         return head, rows
 
-    def _columns(self) -> tuple[list[str], list[list[str]]]:
+    def _columns(self) -> Cells:
         head = ["column, worst first", "distance", "mean over its pairs", "two halves"]
         shown = self.columns[:_SHOWN_COLUMNS]
         return head, [[one.column, f"{one.tvd:.4f}", _number(one.pairs, ".4f"), f"{one.halves:.4f}"] for one in shown]
 
-    def _pairs(self) -> tuple[list[str], list[list[str]]]:
+    def _pairs(self) -> Cells:
         head = ["pair, worst first", "distance", "expected by the release"]
         return head, [[" x ".join(one.columns), f"{one.tvd:.4f}", _number(one.expected, ".4f")] for one in self.pairs]
 
-    def _groups(self) -> tuple[list[str], list[list[str]]]:
+    def _groups(self) -> Cells:
         head = ["group, worst first", "share", "in the release", "distance", "two halves"]
         return head, [
             [

@@ -28,19 +28,6 @@ SHOWN_RECORD = (
     "against a party that deviates while the coordinator only looks: the party can show the coordinator a partner's "
     "records of several people"
 )
-PROVEN_ROWS = (
-    'adversary "active": any set of parties without the coordinator, or the coordinator alone, may deviate from the '
-    "protocol. They learn only the noisy tables, plus shifts that they chose; they can stop or falsify the run. The "
-    "coordinator, who deals the triples, colludes with no party; without identities, as on one machine, it must not "
-    "forge keys"
-)
-"""What holds where partners prove that their rows are one-hot."""
-SERVED_ROWS = (
-    'adversary "active", with servers: one server, the coordinator and any parties that are no servers, together, may '
-    "deviate from the protocol. They learn only the noisy tables, plus shifts that they chose; they can stop or "
-    "falsify the run. Without identities, as on one machine, the coordinator must not forge keys"
-)
-"""What holds where three parties multiply shares of proven rows."""
 WRONG_TRIPLES = "against a coordinator that deals wrong triples: it can shift counts by amounts it chooses"
 
 
@@ -67,18 +54,11 @@ def everybody(what: str) -> dict[str, str]:
     return dict.fromkeys(("coordinator", "other parties", "anyone with the release"), what)
 
 
-def product_sees(release: str, *, party: str = "", servers: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return who sees what of a secure product; `party` is what else the parties see."""
-    if servers:
-        return {
-            "coordinator": f"sealed shares that it cannot read, and {release}",
-            f"servers {', '.join(servers)}": f"one share of all rows each, which looks uniform, and {release}",
-            "other parties": f"shares of tables, which look uniform{party}, and {release}; each knows its own noise",
-            "anyone with the release": release,
-        }
+def product_sees(release: str) -> dict[str, str]:
+    """Return who sees what of a secure product."""
     return {
         "coordinator": f"sealed rows that it cannot read, shares under masks it does not know, and {release}",
-        "other parties": f"masked rows, which look uniform{party}, and {release}; each knows its share of the noise",
+        "other parties": f"masked rows, which look uniform, and {release}; each knows its share of the noise",
         "anyone with the release": release,
     }
 
@@ -94,11 +74,6 @@ def of_products(*, proven: bool, servers: tuple[str, ...] = (), what: str = "cou
     return DEALER_AND_PARTY, SHOWN_RECORD if proven else UNCHECKED_ROWS, WRONG_TRIPLES.replace("counts", what)
 
 
-def trust_in(*, proven: bool, servers: tuple[str, ...] = ()) -> str:
-    """Return what a study assumes about the roles of its products; empty for what the method says of itself."""
-    return SERVED_ROWS if servers else PROVEN_ROWS if proven else ""
-
-
 def trust_with_groups(colluding: int, *, proven: bool, servers: tuple[str, ...] = (), what: str = "tables") -> str:
     """Return what a study assumes about the roles where one sum opens and parties of a group multiply for it."""
     dealer = "the coordinator, who deals the triples, colludes with no party of a group that has several"
@@ -111,14 +86,6 @@ def trust_with_groups(colluding: int, *, proven: bool, servers: tuple[str, ...] 
         f"{active if proven else 'every role follows the protocol'}. Unless the study lists identities, the "
         "coordinator must not forge keys"
     )
-
-
-def against_partners(outside: float, partner: float) -> dict[str, float]:
-    """Return the epsilons of a method in which the two partners of a table each know a share of its noise."""
-    return {
-        "everyone but the two partners of a table, if both add their noise": outside,
-        "a partner of a table, which can subtract its own share of the noise": partner,
-    }
 
 
 def beyond_unit(unit: Unit) -> str:

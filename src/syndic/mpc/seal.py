@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from syndic.errors import RefusedError
 from syndic.kernel import Message
-from syndic.mpc.key import agree, context, derive
+from syndic.mpc.key import context, derive
 from syndic.random import Randomness
 
 _NONCE_BYTES = 12
@@ -74,13 +74,3 @@ def unseal(secret: bytes, box: bytes, place: Place) -> bytes:
             f"the sealed message from {place.sender} to {place.receiver} ({place.label}) does not open: "
             "it was changed, replayed or sent to the wrong party in transit"
         ) from None
-
-
-def seal_for(private: bytes, public: bytes, text: bytes, place: Place, randomness: Randomness) -> bytes:
-    """Encrypt `text` with the sender's private and the receiver's public key."""
-    return seal(agree(private, public), text, place, randomness)
-
-
-def unseal_from(private: bytes, public: bytes, box: bytes, place: Place) -> bytes:
-    """Return the text of a box with the receiver's private and the sender's public key."""
-    return unseal(agree(private, public), box, place)

@@ -150,16 +150,3 @@ def right_share(
 def _wanted(product: NDArray[Any], cells: Cells) -> NDArray[Any]:
     """Return the selected cells of a product, in one column."""
     return product if cells is None else product.reshape(-1)[cells][:, None]
-
-
-def fixed_point(values: NDArray[np.float64], lower: float, upper: float, bits: int) -> NDArray[np.int32]:
-    """Return values clipped to public bounds as integers from -2^bits to 2^bits, clipped again after rounding.
-
-    Without the second clip a rounding error could lengthen a row beyond what the sensitivity was computed for.
-    """
-    if not lower < upper or not 1 <= bits <= 24:
-        raise InputError(f"fixed point needs lower < upper and 1 to 24 bits, not {lower}, {upper}, {bits}")
-    scale = float(1 << bits)
-    middle, half = (lower + upper) / 2, (upper - lower) / 2
-    clipped = np.clip(np.nan_to_num(values, nan=middle), lower, upper)
-    return np.clip(np.rint((clipped - middle) / half * scale), -scale, scale).astype(np.int32)

@@ -1,11 +1,12 @@
 """What a catalogue asks about a release beyond its statement: who publishes it, where, for what."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self, final
+from typing import Any, Literal, Self, final
 
-from syndic.document import Document, from_file
-from syndic.errors import RefusedError
+from syndic.document import Document, from_file, to_readable_json
+from syndic.errors import InputError, RefusedError
 from syndic.methods import Align
 from syndic.study.release import Release
 
@@ -66,6 +67,15 @@ class About(Document):
     def load(cls, path: str | Path) -> Self:
         """Read a `.toml` or `.json` file."""
         return from_file(path, cls)
+
+
+def write_json_ld(content: Mapping[str, Any], path: str | Path, what: str) -> Path:
+    """Write metadata as JSON-LD; return the path."""
+    path = Path(path)
+    if path.suffix not in {".json", ".jsonld"}:
+        raise InputError(f"{path.name}: {what} metadata is written as .json or .jsonld")
+    path.write_bytes(to_readable_json(content))
+    return path
 
 
 def refuse_unprotected(release: Release) -> None:

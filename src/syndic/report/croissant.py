@@ -11,10 +11,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from syndic.data import Schema
-from syndic.document import to_readable_json
 from syndic.errors import InputError
 from syndic.privacy import shown
-from syndic.report.about import About, refuse_unprotected
+from syndic.report.about import About, refuse_unprotected, write_json_ld
 from syndic.study.release import Release
 from syndic.study.statement import odds_for
 
@@ -101,11 +100,7 @@ def croissant(release: Release, folder: str | Path, about: About) -> dict[str, A
 
 def write_croissant(release: Release, folder: str | Path, about: About, path: str | Path) -> Path:
     """Write the metadata as JSON-LD; files are named relative to the release's folder. Return the path."""
-    path = Path(path)
-    if path.suffix not in {".json", ".jsonld"}:
-        raise InputError(f"{path.name}: Croissant metadata is written as .json or .jsonld")
-    path.write_bytes(to_readable_json(croissant(release, folder, about)))
-    return path
+    return write_json_ld(croissant(release, folder, about), path, "Croissant")
 
 
 def _notes(release: Release, about: About) -> dict[str, Any]:

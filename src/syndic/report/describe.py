@@ -1,6 +1,5 @@
 """The sections of a descriptive study: the first table of a paper, comparisons with intervals, tests, regressions."""
 
-from syndic.errors import InputError
 from syndic.methods.describe.blocks import is_number
 from syndic.methods.describe.result import QUARTILES, DescribeResult, Row
 from syndic.model.describe import Statistic
@@ -13,11 +12,8 @@ _MOST_FIGURES = 12
 _HIDDEN = "hidden by noise"
 
 
-def describe_sections(release: Release) -> tuple[Section, ...]:
+def describe_sections(_release: Release, result: DescribeResult) -> tuple[Section, ...]:
     """Return the table of all columns by group, then every comparison and regression with its interval."""
-    result = release.result
-    if not isinstance(result, DescribeResult):
-        raise InputError("this section is for a descriptive study only")
     rows = list(result.rows())
     tests = [row for row in rows if "test" in row.what]
     fits = [row for row in rows if "regression" in row.what]

@@ -20,12 +20,12 @@ from syndic.privacy import at_delta, shown
 from syndic.privacy.audit import AuditLog, Record
 from syndic.report.about import About
 from syndic.report.page import Alert, Grid, Page, Section
-from syndic.report.promise import percent
+from syndic.report.promise import charges, percent
 from syndic.report.record import sentence
 from syndic.report.svg import HARD
 from syndic.study import Release, Study
 from syndic.study.document import alignment_of
-from syndic.study.statement import Statement, best_guess, events_in_words, meaning_of, overstates, plan
+from syndic.study.statement import Statement, best_guess, meaning_of, overstates, plan
 
 _NOT_GIVEN: Final = "(not given)"
 _FIRST_LINES: Final = 500
@@ -275,14 +275,7 @@ def _tables(case: Case) -> dict[str, Grid]:
             ),
             numbers=(2,),
         ),
-        "costs": Grid(
-            caption="Charged to each party's ledger for one person",
-            head=("party", "cost", "charged for"),
-            rows=tuple(
-                (one.party, at_delta(one.epsilon, one.delta), events_in_words(one.events) or "nothing")
-                for one in statement.parties
-            ),
-        ),
+        "costs": charges(statement, "Charged to each party's ledger for one person"),
         "risks": _risks(case),
         "attacks": _attacks(case),
         "recipients": _recipients(statement),

@@ -205,7 +205,11 @@ class Bars(Figure):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Heat(Figure):
-    """A grid of cells, stronger colour for larger values; values below 0 have another colour, NaN means none."""
+    """A grid of cells, stronger colour for larger values; values below 0 have another colour, NaN means none.
+
+    `hundredths`: cells that have room also show their value as a number of hundredths. `marked`: the row and the column
+    of this name are outlined.
+    """
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -213,6 +217,8 @@ class Heat(Figure):
     row_axis: str = ""
     column_axis: str = ""
     form: Form = "number"
+    hundredths: bool = False
+    marked: str | None = None
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.rows) or any(len(row) != len(self.columns) for row in self.values):
@@ -233,10 +239,17 @@ class Heat(Figure):
         drawn = [label(f"{self.row_axis} ↓", 4, 13, kind="soft", room=self.width - 8)] if self.row_axis else []
         for i, row in enumerate(self.values):
             for j, value in enumerate(row):
-                drawn.append(self._cell(left + j * slot, top + i * pitch, slot, pitch, (i, j, value, most)))
+                x, y = left + j * slot, top + i * pitch
+                drawn.append(self._cell(x, y, slot, pitch, (i, j, value, most)))
+                if self.hundredths and isfinite(value) and slot >= 2 * FONT_SIZE and pitch >= FONT_SIZE:
+                    drawn.append(label(_in_hundredths(value), x + slot / 2, y + pitch / 2 + 4, anchor="middle"))
         for place in thinned(len(self.rows), pitch, FONT_SIZE + 3):
             y = top + (place + 0.5) * pitch + 4
             drawn.append(label(self.rows[place], left - 5, y, anchor="end", room=left - 7))
+        if self.marked in self.rows:
+            drawn.append(box(left, top + self.rows.index(self.marked) * pitch, wide, pitch, "axis"))
+        if self.marked in self.columns:
+            drawn.append(box(left + self.columns.index(self.marked) * slot, top, slot, high, "axis"))
         drawn += bottom_labels(self.columns, left, slot, top + high)
         return drawn + self._scale(left, top + high + self._below(), most)
 
@@ -247,8 +260,12 @@ class Heat(Figure):
         kind = "cell tint0" if value >= 0 else "cell tint1"
         title = f"{self.rows[i]}, {self.columns[j]}: {number(value, self.form)}"
         gap = 0.5 if min(slot, pitch) > 5 else 0.0
-        shade = 0.03 + 0.97 * abs(value) / most
+        shade = self._shade(abs(value) / most)
         return box(x + gap, y + gap, slot - 2 * gap, pitch - 2 * gap, kind, title=title, opacity=shade)
+
+    def _shade(self, part: float) -> float:
+        # the darkest colour still lets a number on it be read, in light and dark
+        return 0.03 + (0.47 if self.hundredths else 0.97) * part
 
     def _scale(self, left: float, y: float, most: float) -> list[str]:
         """Return the axis' name and five steps from the weakest colour to the strongest."""
@@ -263,15 +280,21 @@ class Heat(Figure):
             )
         for place, step in enumerate(steps):
             kind = "cell tint1" if step < 0 else "cell tint0"
-            drawn.append(box(x + 14 * place, y + 9, 13, 11, kind, opacity=0.03 + 0.97 * abs(step)))
+            drawn.append(box(x + 14 * place, y + 9, 13, 11, kind, opacity=self._shade(abs(step))))
         return [*drawn, label(end, x + 14 * len(steps) + 5, y + 18, kind="soft")]
 
     def _grid_height(self) -> float:
+        if self.hundredths:
+            return len(self.rows) * min(max(self.width * 0.7 / max(1, len(self.columns)), 9.0), 26.0)
         square = (self.width * 0.72) / max(1, len(self.columns)) * len(self.rows)
         return float(min(max(square, 14 * min(len(self.rows), 12), 60), 230))
 
     def _below(self) -> float:
         return bottom_height(self.columns, (self.width * 0.7) / max(1, len(self.columns)))
+
+
+def _in_hundredths(value: float) -> str:
+    return "<1" if 0 < value < 0.005 else f"{100 * value:.0f}"
 
 
 @dataclass(frozen=True)

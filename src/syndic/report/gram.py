@@ -12,11 +12,8 @@ _LABELS = 6
 _FEATURES = 40
 
 
-def gram_sections(release: Release) -> tuple[Section, ...]:
+def gram_sections(_release: Release, result: GramResult) -> tuple[Section, ...]:
     """Return the linear regression of each of the first numbers on all other columns."""
-    result = release.result
-    if not isinstance(result, GramResult):
-        raise InputError("this section is for a Gram matrix only")
     fits = _fits(result)
     if not fits:
         return ()

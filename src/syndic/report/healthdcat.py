@@ -7,10 +7,8 @@ HealthDCAT-AP extends DCAT-AP 3. What it requires and nobody has given is left o
 from pathlib import Path
 from typing import Any, Final
 
-from syndic.document import to_readable_json
-from syndic.errors import InputError
 from syndic.privacy import shown
-from syndic.report.about import About, refuse_unprotected
+from syndic.report.about import About, refuse_unprotected, write_json_ld
 from syndic.study.release import Release
 from syndic.study.statement import odds_for
 
@@ -74,11 +72,7 @@ def healthdcat(release: Release, about: About) -> dict[str, Any]:
 
 def write_healthdcat(release: Release, about: About, path: str | Path) -> Path:
     """Write the metadata as JSON-LD; return the path."""
-    path = Path(path)
-    if path.suffix not in {".json", ".jsonld"}:
-        raise InputError(f"{path.name}: HealthDCAT-AP metadata is written as .json or .jsonld")
-    path.write_bytes(to_readable_json(healthdcat(release, about)))
-    return path
+    return write_json_ld(healthdcat(release, about), path, "HealthDCAT-AP")
 
 
 def _contact(about: About) -> str:

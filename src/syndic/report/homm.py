@@ -1,8 +1,7 @@
 """HOMM's own section: each party's noisy histogram."""
 
-from syndic.errors import InputError
-from syndic.kernel import Method
-from syndic.methods import Homm
+from typing import Any
+
 from syndic.methods.histogram.homm import HommPlan, MergedTable, spread
 from syndic.report.figure import Bars, Figure, Series
 from syndic.report.page import Grid, Section
@@ -10,13 +9,9 @@ from syndic.report.svg import number
 from syndic.study.release import Release
 
 
-def homm_sections(release: Release) -> tuple[Section, ...]:
+def homm_sections(release: Release, result: MergedTable) -> tuple[Section, ...]:
     """Return how many cells each party's noisy histogram keeps, and how noisy it is."""
-    protocol: Method = release.study.protocol
-    result, study = release.result, release.study
-    if not isinstance(protocol, Homm) or not isinstance(result, MergedTable):
-        raise InputError("this section is for the merged table of HOMM only")
-    plan = study.plan_as(HommPlan)
+    study, plan = release.study, release.study.plan_as(HommPlan)
     size = max(one.domain.size for one in plan.schemas.values())
     grid = "public grid of all columns" if plan.one_grid else "largest of the parties' public grids"
     rows = []
@@ -43,7 +38,7 @@ def homm_sections(release: Release) -> tuple[Section, ...]:
                 f"The {grid} has {number(size)} cells. Each party counted its rows in every cell "
                 "and added noise to every count, empty cells too. The cells that were kept are published and rows were "
                 "drawn from them: a category as it is, a number uniformly within its bin.",
-                _rule(protocol),
+                _rule(study.protocol),
             ),
             points=tuple(f"Known before any row was read: {note}." for note in study.plan.resources.notes[1:2]),
             tables=(table,),
@@ -52,7 +47,7 @@ def homm_sections(release: Release) -> tuple[Section, ...]:
     )
 
 
-def _rule(protocol: Homm) -> str:
+def _rule(protocol: Any) -> str:
     if not protocol.clamp:
         return "Every cell is published with its signed count; rows of negative cells carry the weight -1."
     least = protocol.at_least

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from syndic.errors import InputError
 from syndic.methods.learning.predictor import LinearPredictor
 from syndic.methods.learning.result import LearnModel, LearnResult
 from syndic.report.figure import Bars, Curve, Figure, Line, Series
@@ -13,12 +12,9 @@ from syndic.study.release import Release
 _SHOWN = 12
 
 
-def learn_sections(release: Release) -> tuple[Section, ...]:
+def learn_sections(_release: Release, result: LearnResult) -> tuple[Section, ...]:
     """Return the largest coefficients, their noise, and the guarantee along the rounds."""
-    result = release.result
-    if not isinstance(result, LearnResult):
-        raise InputError("this section is for a learnt model only")
-    model, predictor = result.model, LinearPredictor(result.model, result.encoding)
+    model, predictor = result.model, LinearPredictor(result.model, result.design)
     what = "numbers beyond the limits in model.json" if model.limits else "long rows"
     lost = f" {model.lost} of them were lost: a party fell silent before its sum could open." if model.lost else ""
     return (

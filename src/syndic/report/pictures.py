@@ -9,7 +9,6 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import ReleasedTable
 from syndic.errors import InputError
 from syndic.model.interval import MOST_LETTERS, Measured, interval_of
 from syndic.report.counts import LYING, STANDING, Grouping, association, grouping, is_ordered, pair
@@ -40,8 +39,8 @@ class Coded:
 
 def coded(release: Release) -> Coded | None:
     """Return the released table for figures; None if the method publishes no table."""
-    table = getattr(release.result, "table", None)
-    if not isinstance(table, ReleasedTable):
+    table = release.known_table
+    if table is None:
         return None
     arrow = table.to_arrow()
     columns = [column for column in release.study.schema.columns if column.name in table.names]

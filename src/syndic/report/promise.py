@@ -9,7 +9,6 @@ from syndic.report.svg import HARD, number
 from syndic.study.statement import (
     OTHER_ADVERSARIES,
     WHOLE_RELEASE,
-    PartyCost,
     Statement,
     best_guess,
     events_in_words,
@@ -39,7 +38,7 @@ def cost_section(statement: Statement) -> Section:
             "The cost for one person at each party, at the study's delta. Plan, agreement and ledger show the same "
             f"number.{same}",
         ),
-        tables=(_charges(statement),),
+        tables=(charges(statement, "The cost for one person at each party, and what its ledger was charged for"),),
     )
 
 
@@ -194,13 +193,13 @@ def _adversaries(statement: Statement) -> tuple[Grid, ...]:
     return (Grid(caption=OTHER_ADVERSARIES, head=("against", "for one person"), rows=rows),) if rows else ()
 
 
-def _charges(statement: Statement) -> Grid:
+def charges(statement: Statement, caption: str) -> Grid:
+    """Return what every party's ledger is charged for one person."""
     return Grid(
-        caption="The cost for one person at each party, and what its ledger was charged for",
+        caption=caption,
         head=("party", "cost", "charged for"),
-        rows=tuple(_charge(party) for party in statement.parties),
+        rows=tuple(
+            (one.party, at_delta(one.epsilon, one.delta), events_in_words(one.events) or "nothing")
+            for one in statement.parties
+        ),
     )
-
-
-def _charge(party: PartyCost) -> tuple[str, ...]:
-    return (party.party, at_delta(party.epsilon, party.delta), events_in_words(party.events) or "nothing")

@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-from syndic.data import ReleasedTable
 from syndic.kernel import Exchange
 from syndic.report.page import Grid, Section
 from syndic.report.svg import number
@@ -20,12 +19,12 @@ _REVEALS = {
 def released_section(release: Release) -> Section:
     """Return what was released, from which parties, about which columns."""
     statement, study = release.statement, release.study
-    table = getattr(release.result, "table", None)
+    table = release.known_table
     names = ", ".join(party.name for party in study.parties)
     what = [f"Parties: {names}. Method: {statement.method} ({statement.paper})."]
     if study.purpose:
         what.append(f"Purpose: {study.purpose}.")
-    if isinstance(table, ReleasedTable):
+    if table is not None:
         what.append(
             f"A synthetic table of {number(len(table))} rows and {len(table.names)} columns. Its rows are drawn from "
             "noisy numbers; none is copied from a party."
@@ -54,7 +53,7 @@ def released_section(release: Release) -> Section:
 def _in_short(release: Release) -> tuple[Grid, ...]:
     """Return the summary of a result that is not a table."""
     facts = tuple((str(name), str(value)) for name, value in release.result.summary().items())
-    if isinstance(getattr(release.result, "table", None), ReleasedTable) or not facts:
+    if release.known_table is not None or not facts:
         return ()
     return (Grid(caption="The result in short", head=("what", "value"), rows=facts),)
 

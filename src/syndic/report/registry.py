@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from syndic.data import ReleasedTable
 from syndic.document import to_readable_json
 from syndic.errors import InputError
 from syndic.methods import Learn
@@ -61,7 +60,7 @@ def write_registry(release: Release, about: About, path: str | Path) -> Path:
 
 def _basic(release: Release, about: About) -> dict[str, Any]:
     product = "Summary statistics"
-    if isinstance(getattr(release.result, "table", None), ReleasedTable):
+    if release.known_table is not None:
         product = "Synthetic data"
     elif isinstance(release.study.protocol, Learn):
         product = "Machine learning model"

@@ -1,6 +1,5 @@
 """The sections of a survival study: curves with intervals, tests and hazard ratios."""
 
-from syndic.errors import InputError
 from syndic.methods.survival.result import EVERYBODY, SurvivalResult
 from syndic.model.survival import Curve as SurvivalCurve
 from syndic.model.survival import Estimate
@@ -12,11 +11,8 @@ from syndic.study.release import Release
 _MOST_LINES = 6
 
 
-def survival_sections(release: Release) -> tuple[Section, ...]:
+def survival_sections(_release: Release, result: SurvivalResult) -> tuple[Section, ...]:
     """Return the curves of all people and of every group, their medians, the tests and the hazard ratios."""
-    result = release.result
-    if not isinstance(result, SurvivalResult):
-        raise InputError("this section is for a survival study only")
     layout = result.note.layout
     views = [None, *(one.name for one in layout.by)]
     causes = layout.causes if len(layout.causes) > 1 else ()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from syndic.data import Date
 from syndic.data.column import Listed
-from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.model.interval import MOST_LETTERS, quoted
 from syndic.model.markov import Measurement
@@ -92,11 +91,8 @@ _PAIRS = 4
 _LEVELS = 24
 
 
-def synthesis_sections(release: Release) -> tuple[Section, ...]:
+def synthesis_sections(release: Release, result: SyntheticTable) -> tuple[Section, ...]:
     """Return the section on how the table was made."""
-    result = release.result
-    if not isinstance(result, SyntheticTable):
-        raise InputError("this section is for the table of a synthesis only")
     note = result.note
     opened = sum(len(one.tables) for one in note.rounds)
     return (

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from syndic.data import ReleasedTable
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Result, member
 from syndic.methods.describe.result import DescribeResult
@@ -39,7 +38,7 @@ from syndic.study.release import UNKNOWN_RELIABILITY, Release
 from syndic.study.statement import WHOLE_RELEASE, best_guess, costs_of
 
 # A method adds its own sections here, under the class of its result.
-METHOD_SECTIONS: Final[Mapping[type[Result], Callable[[Release], tuple[Section, ...]]]] = {
+METHOD_SECTIONS: Final[Mapping[type[Result], Callable[[Release, Any], tuple[Section, ...]]]] = {
     DescribeResult: describe_sections,
     MergedTable: homm_sections,
     GramResult: gram_sections,
@@ -61,7 +60,7 @@ def coefficient_tables(release: Release) -> tuple[Grid, ...]:
     """Return the tables of coefficients of a learnt model or of a Gram matrix; other releases have none."""
     if not isinstance(release.result, GramResult | LearnResult):
         return ()
-    return tuple(table for section in METHOD_SECTIONS[type(release.result)](release) for table in section.tables)
+    return tuple(table for section in method_sections(release) for table in section.tables)
 
 
 def owner_report(
@@ -90,7 +89,7 @@ def method_sections(release: Release) -> tuple[Section, ...]:
     """Return the sections that the release's method adds, if any."""
     for kind in type(release.result).__mro__:
         if kind in METHOD_SECTIONS:
-            return METHOD_SECTIONS[kind](release)
+            return METHOD_SECTIONS[kind](release, release.result)
     return ()
 
 
@@ -127,7 +126,7 @@ def _page(release: Release, table: Coded | None, owner: str, private: tuple[Sect
 def _lead(release: Release) -> str:
     statement, names = release.statement, [party.name for party in release.study.parties]
     who = f"{len(names)} organisations" + (f" ({', '.join(names)})" if len(names) <= 6 else "")
-    what = "one synthetic table" if isinstance(getattr(release.result, "table", None), ReleasedTable) else "one result"
+    what = "one result" if release.known_table is None else "one synthetic table"
     released = f"{who if len(names) > 1 else names[0]} released {what} by a method that does not pool rows."
     if not statement.protects:
         return f"{released} This run is a rehearsal: it protects nobody and must not be published."
@@ -145,8 +144,9 @@ def _relied_on(release: Release) -> str:
     """Return the sentence on relations that the table does not hold well, or that they are not known."""
     if release.known_reliability is not None:
         return f" {release.known_reliability.sentence}"
-    has_table = isinstance(getattr(release.result, "table", None), ReleasedTable)
-    return f" {UNKNOWN_RELIABILITY}: this method does not publish what it takes." if has_table else ""
+    if release.known_table is None:
+        return ""
+    return f" {UNKNOWN_RELIABILITY}: this method does not publish what it takes."
 
 
 def _warnings(release: Release) -> tuple[Alert, ...]:
@@ -170,12 +170,11 @@ def _warnings(release: Release) -> tuple[Alert, ...]:
 
 
 def _facts(release: Release) -> tuple[tuple[str, str, str], ...]:
-    statement = release.statement
-    table = getattr(release.result, "table", None)
+    statement, table = release.statement, release.known_table
     names = [party.name for party in release.study.parties]
     shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     facts = [("Parties", str(len(names)), shown)]
-    if isinstance(table, ReleasedTable):
+    if table is not None:
         facts.append(("Released", f"{number(len(table))} rows", f"{len(table.names)} columns, all synthetic"))
     first, *more = costs_of(statement)
     if not statement.protects:

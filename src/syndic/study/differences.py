@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from syndic.data import ReleasedTable
 from syndic.document import Document, to_builtins
 from syndic.study.release import Release
 
@@ -86,10 +85,9 @@ def differences(one: Release, two: Release) -> tuple[tuple[Change, ...], tuple[C
 
 
 def _distances(one: Release, two: Release) -> tuple[ColumnDistance, ...]:
-    tables = [getattr(each.result, "table", None) for each in (one, two)]
-    arrows = [table.to_arrow() for table in tables if isinstance(table, ReleasedTable)]
-    if len(arrows) < len(tables):
+    if one.known_table is None or two.known_table is None:
         return ()
+    arrows = [each.table.to_arrow() for each in (one, two)]
     found = []
     for column in one.study.schema.columns[:_MOST_COLUMNS]:
         if any(column.name not in arrow.column_names for arrow in arrows) or column.size > _MOST_LEVELS:

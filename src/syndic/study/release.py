@@ -48,10 +48,15 @@ class Release:
     @property
     def table(self) -> ReleasedTable:
         """The synthetic table, for methods that publish one."""
-        table = getattr(self.result, "table", None)
-        if not isinstance(table, ReleasedTable):
+        if self.known_table is None:
             raise InputError(f"{self.statement.method} publishes no table: see release.result")
-        return table
+        return self.known_table
+
+    @property
+    def known_table(self) -> ReleasedTable | None:
+        """The same, or None if the method publishes none."""
+        table = getattr(self.result, "table", None)
+        return table if isinstance(table, ReleasedTable) else None
 
     @property
     def model(self) -> Any:
@@ -61,7 +66,7 @@ class Release:
         `predict_proba` and `coefficients`. `gram`: `GramModels`, which fits any label.
         """
         if isinstance(self.result, LearnResult):
-            return LinearPredictor(self.result.model, self.result.encoding)
+            return LinearPredictor(self.result.model, self.result.design)
         if isinstance(self.result, GramResult):
             from syndic.sklearn.regression import GramModels  # noqa: PLC0415  # it is fitted to a release
 
@@ -228,6 +233,5 @@ class Release:
             f"<tr><th style='text-align:left'>{escape(str(name))}</th><td>{escape(str(value))}</td></tr>"
             for name, value in self.summary().items()
         )
-        table = getattr(self.result, "table", None)
-        preview = table._repr_html_() if isinstance(table, ReleasedTable) else ""
+        preview = "" if self.known_table is None else self.known_table._repr_html_()
         return f"<table>{rows}</table>{preview}"

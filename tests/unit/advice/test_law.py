@@ -5,7 +5,7 @@ import pytest
 
 from support import study_text
 from syndic import Study
-from syndic.advice.forecast import scaled
+from syndic.advice.budgets import scaled
 from syndic.advice.law import Law, law_of
 from syndic.methods.histogram.homm import HommPlan
 from syndic.random import SimulationRandomness

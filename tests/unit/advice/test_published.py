@@ -261,15 +261,13 @@ def _lost(values: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
 def test_learnt_models(options: str, epsilon: float) -> None:
     study = together("learn", options, epsilon)
     plan, measured = study.plan_as(LearnPlan), []
-    plain = "\n".join(line for line in options.splitlines() if not line.startswith(("scheme", "iterations")))
     for seed in range(4):
         draws = np.random.default_rng(seed)
         codes = with_label(plan, Assumptions(), draws, PEOPLE)
         table = decode_codes(study.schema, codes, draws).to_arrow()
-        # the default scheme has no variant without noise
-        without = f'{plain}\nscheme = "central"\niterations = 30' if "scheme" in options else plain
-        exact = run(together("learn", without, 1.0 if "scheme" in options else 1e6), table, seed)
-        measured.append(_right(exact, table) - _right(run(study, table, seed), table))
+        exact = run(together("learn", options, 1e6), table, seed)
+        # the loss varies much from one draw of the noise to another
+        measured += [_right(exact, table) - _right(run(study, table, seed + 10 * more), table) for more in range(3)]
     assert_close(forecast(study, "prediction"), measured)
 
 
@@ -330,7 +328,7 @@ def test_what_cannot_be_forecast_stops_no_plan(monkeypatch: pytest.MonkeyPatch) 
     parties = '[[parties]]\nname = "north"\n[[parties]]\nname = "south"\npeople = 9\n'
     study = Study.loads(study_text(parties=parties))
     assert warning(study) == ""
-    with pytest.raises(InputError, match="set people for each"):
+    with pytest.raises(InputError, match="set people for north in the study"):
         advise_published(study)
 
     def broken(*_: object) -> None:

@@ -4,13 +4,13 @@ import importlib.resources
 from functools import cache
 
 import msgspec
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from support import study_text
 from syndic.advice import Advice, Assumptions
-from syndic.advice.synthesis import _break_even, advise_synthesis
+from syndic.advice.budgets import break_even
+from syndic.advice.synthesis import advise_synthesis
 from syndic.cli.main import cli
 from syndic.errors import InputError
 from syndic.methods.synthesis.trust import POOR
@@ -58,11 +58,14 @@ def test_relations_to_the_target_are_a_task() -> None:
 
 
 def test_break_even() -> None:
+    # errors halve while budgets are times 4
     factors, curve = [0.25, 1.0, 4.0], [0.4, 0.2, 0.1]
-    assert _break_even(factors, curve, 0.5) == 0.25
-    assert _break_even(factors, curve, 0.3) == pytest.approx(float(np.sqrt(0.25)))
-    assert _break_even(factors, curve, 0.15) == pytest.approx(2.0)
-    assert _break_even(factors, curve, 0.05) is None
+    assert break_even(factors, curve, 0.5) == 0.25
+    assert break_even(factors, curve, 0.3) == pytest.approx(0.25 * (0.4 / 0.3) ** 2)
+    assert break_even(factors, curve, 0.1 * 2**0.5) == pytest.approx(2.0)
+    assert break_even(factors, curve, 0.05) is None
+    # from where it stays below
+    assert break_even([1.0, 2.0, 4.0], [0.1, 0.3, 0.1], 0.3**0.5 * 0.1**0.5) == pytest.approx(2 * 2**0.5)
 
 
 def test_refusals() -> None:

@@ -1,4 +1,4 @@
-"""`Design`: numbers by public bounds only, rows in the unit ball, missing levels, labels, batches."""
+"""`Design`: numbers by public bounds only, rows in the unit ball, missing levels, labels."""
 
 import datetime
 
@@ -61,7 +61,7 @@ def test_features_and_values_are_those_worked_out_by_hand() -> None:
         *("member", "member=(missing)", "age", "score", "score=(missing)", "day", "day=(missing)"),
     )
     assert rows == pytest.approx(by_hand(RAW, 1.0), abs=1e-9)
-    assert labels.tolist() == [1.0, -1.0, -1.0, 1.0]
+    assert labels.tolist() == [[1.0], [-1.0], [-1.0], [1.0]]
 
 
 def test_intercept_is_constant_and_leaves_every_row_in_the_ball() -> None:
@@ -77,7 +77,7 @@ def test_intercept_is_constant_and_leaves_every_row_in_the_ball() -> None:
 def test_symmetric_scale_and_a_number_as_label() -> None:
     design = Design(schema=SCHEMA, label="score", scale="symmetric", intercept=False)
     rows, labels = design.matrix(table())
-    assert labels.tolist() == [-0.75, 0.25, 0.0, 0.75]  # middles of the bins over the bounds; missing is 0
+    assert labels[:, 0].tolist() == [-0.75, 0.25, 0.0, 0.75]  # middles of the bins over the bounds; missing is 0
     ages = [row[list(design.features).index("age")] for row in rows]
     assert [np.sign(age) for age in ages] == [-1.0, 0.0, 1.0, 1.0]
 
@@ -89,12 +89,10 @@ def test_numbers_do_not_depend_on_the_other_rows() -> None:
     assert np.array_equal(alone[0], whole[1])
 
 
-def test_batches_are_the_matrix_in_pieces_and_people_have_one_row() -> None:
+def test_all_batches_are_in_the_matrix_and_people_have_one_row() -> None:
     design = Design(schema=SCHEMA, label="answer", positive="yes")
     many = ROWS.take(np.tile(np.arange(4), 20_000)).combine_chunks()
-    sizes = [len(rows) for rows, _ in design.batches(table(many))]
-    assert len(sizes) > 1
-    assert sum(sizes) == 80_000
+    assert design.matrix(table(many))[0].shape == (80_000, 13)
     named = ROWS.append_column("who", pa.array(["a", "b", "a", "c"]))
     one_each = Table(schema=SCHEMA, source=ArrowSource(named), person="who")
     rows, _ = design.matrix(one_each)
@@ -106,14 +104,13 @@ def test_no_rows_give_an_empty_matrix() -> None:
     design = Design(schema=SCHEMA, label="answer", positive="yes")
     rows, labels = design.matrix(table(ROWS.slice(0, 0)))
     assert rows.shape == (0, 13)
-    assert labels.shape == (0,)
+    assert labels.shape == (0, 1)
 
 
 @pytest.mark.parametrize(
     ("parts", "what"),
     [
         ({"label": "nothing"}, "must be one of the columns"),
-        ({"label": "answer"}, "positive"),
         ({"label": "answer", "positive": "perhaps"}, "positive"),
         ({"label": "age", "positive": "3"}, "remove `positive`"),
     ],

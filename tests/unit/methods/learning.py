@@ -59,17 +59,17 @@ def learnt(of: Study, data: Mapping[str, pa.Table] | None = None, seed: int = 1)
 
 def weights(of: Study, data: Mapping[str, pa.Table] | None = None) -> Numbers:
     result = learnt(of, data)
-    return weights_of(result.model, result.encoding)
+    return weights_of(result.model, result.design)
 
 
 def cohort(of: Study, data: Mapping[str, pa.Table], objective: Objective, *, pooled: bool = False) -> Cohort:
     """Return the simulation's view of the same rows, from the design itself."""
-    encoding = planned(of).encoding
-    parts = [encoding.design.matrix(Table(schema=encoding.schema, source=open_source(each))) for each in data.values()]
+    design = planned(of).design
+    parts = [design.matrix(Table(schema=design.schema, source=open_source(each))) for each in data.values()]
     party = np.repeat(np.arange(len(parts)), [len(labels) for _, labels in parts])
     return Cohort(
         csr_array(np.concatenate([part for part, _ in parts])),
-        np.concatenate([labels for _, labels in parts]),
+        np.concatenate([labels[:, 0] for _, labels in parts]),
         0 * party if pooled else party,
         objective,
     )

@@ -32,7 +32,7 @@ def test_a_party_may_be_missing_in_a_round(tmp_path: Path) -> None:
     for data in (sources(), gone, sources()):
         gradient = cohort(of, data, Objective(Logistic(), 0.01)).average_gradient(at) + 0.01 * at
         at = at - gradient
-    assert weights_of(found.model, found.encoding)[0] == pytest.approx(at[:, 0], abs=1e-3)
+    assert weights_of(found.model, found.design)[0] == pytest.approx(at[:, 0], abs=1e-3)
 
 
 def test_a_lost_round_leaves_the_weights_as_they_are(tmp_path: Path) -> None:

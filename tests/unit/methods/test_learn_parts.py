@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,12 @@ from numpy.typing import NDArray
 from support import COLUMNS, rows, study_text
 from syndic import Study
 from syndic.data import Table, open_source
-from syndic.data.design import into_ball
+from syndic.data.design import Design, into_ball
 from syndic.errors import InputError
 from syndic.methods.learning import query as query_module
 from syndic.methods.learning import rows as learning_rows
 from syndic.methods.learning.query import ModelQuery, gradient_query, model_query
-from syndic.methods.learning.rows import Encoding, PartyRows, Rows
+from syndic.methods.learning.rows import PartyRows, Rows
 from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
 from syndic.model.erm.second_order import STEPS
 from syndic.model.erm.solve import Solution, minimise
@@ -34,8 +35,8 @@ def table_of(data: pa.Table) -> Table:
     return Table(schema=SCHEMA, source=open_source(data))
 
 
-def encoding(label: str = "colour", **more: Any) -> Encoding:
-    return Encoding(schema=SCHEMA, label=label, **more)
+def design(label: str = "colour", **more: Any) -> Design:
+    return Design(schema=SCHEMA, label=label, **more)
 
 
 def some_rows(count: int, models: int, seed: int, width: int = 5) -> Rows:
@@ -98,45 +99,59 @@ def test_the_sum_is_exact_at_large_clips_too(clip: float) -> None:
 
 def test_rows_stay_in_the_unit_ball_and_labels_say_each_class() -> None:
     data = rows(300, 1)
-    batches = list(encoding().batches(table_of(data)))
+    batches = list(learning_rows.batches(design(), table_of(data)))
     features = np.concatenate([batch.features for batch in batches]).astype(np.int64)
     labels = np.concatenate([batch.labels for batch in batches])
     assert (features**2).sum(axis=1).max() <= STEPS**2
-    assert encoding().classes == ("red", "green", "blue")
+    assert design().classes == ("red", "green", "blue")
     assert [("red", "green", "blue")[place] for place in labels.argmax(axis=1)] == data["colour"].to_pylist()
     assert np.all(labels.sum(axis=1) == -1)
 
 
 def test_classes_follow_from_the_label() -> None:
-    assert encoding("colour", positive="green").shape == (1, 4)
-    assert encoding("age").classes == ()
+    assert design("colour", positive="green").shape == (1, 4)
+    assert design("age").classes == ()
     two = COLUMNS.replace('values = ["red", "green", "blue"]', 'values = ["red", "green"]')
     schema = Study.loads(study_text(columns=two)).schema
-    assert Encoding(schema=schema, label="colour").classes == ("green",)
+    assert Design(schema=schema, label="colour").classes == ("green",)
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """An encoding whose rows are given."""
+    """A design and a table whose rows are given."""
 
-    shape: tuple[int, int]
     data: Rows
+    label: str = "y"
 
-    def batches(self, table: Any) -> Iterator[Rows]:
-        del table
-        yield self.data
+    @property
+    def schema(self) -> Any:
+        return SimpleNamespace(names=("y",))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.data.labels.shape[1], self.data.features.shape[1]
+
+    def batches(self, names: Any) -> Iterator[dict[str, None]]:
+        yield dict.fromkeys(names)
+
+    def rows(self, coded: Any) -> Numbers:
+        del coded
+        return self.data.plain
+
+    def labels(self, codes: Any) -> Numbers:
+        del codes
+        return self.data.labels
 
 
 def holding(data: Rows, *, people: int, total: int) -> PartyRows:
-    fixed: Any = Fixed((data.labels.shape[1], data.features.shape[1]), data)
-    nothing: Any = None
-    return PartyRows(table=nothing, encoding=fixed, people=people, rows=1, share=people / total)
+    fixed: Any = Fixed(data)
+    return PartyRows(table=fixed, design=fixed, people=people, rows=1, share=people / total)
 
 
 def one_query(
     data: Rows, loss: Loss, people: dict[str, int], records: int, penalty: float = 0.01, *, sized: bool = False
 ) -> ModelQuery:
-    fixed: Any = Fixed((data.labels.shape[1], data.features.shape[1]), data)
+    fixed: Any = Fixed(data)
     return model_query(fixed, Objective(loss, penalty), people=people, records=records, rows=1, sized=sized)
 
 
@@ -228,7 +243,7 @@ def test_a_party_without_rows_has_the_zero_model() -> None:
 
 def test_gradient_reach_counts_records_and_values_are_cut_to_their_bound() -> None:
     data = some_rows(50, 1, 2)
-    fixed: Any = Fixed((1, 5), data)
+    fixed: Any = Fixed(data)
     query = gradient_query(fixed, Logistic(), clip=0.5, records=4, rounds=7)
     assert query.reach == 4 * Fraction(1, 2) * STEPS**2
     # fifty rows of a party that says it has one person: only the bound for one is sent

@@ -15,6 +15,7 @@ from syndic.methods.learning.learn import Ask, Learn, _noise
 from syndic.methods.learning.noise import SharedNoise
 from syndic.methods.learning.predictor import LinearPredictor
 from syndic.methods.learning.result import LearnResult
+from syndic.methods.learning.rows import batches
 from syndic.mpc.masked_sum import SumCoordinator
 from syndic.privacy import Cost, GaussianEvent
 from syndic.study import simulate
@@ -83,10 +84,10 @@ def test_its_model_beats_the_constant_and_is_read_back(options: str, tmp_path: P
 def test_coefficients_are_in_the_columns_units_within_the_limits() -> None:
     of = study(f'{DEFAULT}label = "score"\nloss = "ridge"', sizes=PEOPLE, budget=NOISELESS)
     result = learnt(of, sources(PEOPLE))
-    model = LinearPredictor(result.model, result.encoding)
+    model = LinearPredictor(result.model, result.design)
     (intercepts, slopes), (middle, half) = model.original(), model._label_unit
     units, shifts = np.array([model._unit(name) for name in model.feature_names]).T
-    (batch,) = result.encoding.batches(Table(schema=result.encoding.schema, source=open_source(rows(400, 9))))
+    (batch,) = batches(result.design, Table(schema=result.design.schema, source=open_source(rows(400, 9))))
     least, most = np.array(result.model.limits).T
     inside = np.all((batch.plain >= least) & (batch.plain <= most), axis=1)
     assert inside.sum() > 0.9 * len(inside)

@@ -27,8 +27,6 @@ from unit.methods.learning import BINARY, SIZES, Numbers, sources, study
         ('label = "colour"\nminimum = 51', "minimum of 51"),
         ('label = "colour"\nloss = "softmax"\npositive = "red"', "three or more classes"),
         ('label = "colour"\nloss = "softmax"\nscheme = "mpc_out"', "three or more classes"),
-        ('label = "colour"\nscheme = "local_obj"', "one model"),
-        ('label = "colour"\nscheme = "local_obj"\npositive = "red"\nloss = "hinge"', "twice differentiable"),
         ('label = "colour"\nscheme = "local_out"\nregularisation = 1e-8', "at least 4e-08"),
         ('label = "colour"\ncolluding = 4', "one less than all"),
         ('label = "colour"\ncolluding = 2\nmissing = 1', "fewer than 1 may be missing"),
@@ -59,10 +57,8 @@ def test_sums_must_leave_room_for_noise(scheme: str) -> None:
         "minimum = 0",
         "colluding = 0",
         "missing = -1",
-        'as_published = true\nnoise = "laplace"',
         'noise = "spherical"',
-        'scheme = "central"\nas_published = true',
-        'scheme = "newton"\nas_published = true',
+        'scheme = "central"',
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(options: str) -> None:
@@ -74,16 +70,6 @@ def test_gaussian_noise_needs_delta_and_laplace_does_not() -> None:
     with pytest.raises(InputError, match="needs delta"):
         plan(study('label = "colour"', budget="epsilon = 1.0"))
     assert plan(study('label = "colour"\nnoise = "laplace"', budget="epsilon = 1.0")).statement.delta == 0
-
-
-@pytest.mark.parametrize("options", ['scheme = "rajkumar_agarwal"', 'noise = "spherical"\nscheme = "mpc_out"'])
-def test_simulated_variants_need_a_seed_and_say_so(options: str) -> None:
-    of = study(f"{BINARY}{options}")
-    with pytest.raises(InputError, match="simulation only"):
-        simulate(of, sources())
-    statement = plan(of).statement
-    assert not statement.protects
-    assert any("floating point" in text for text in statement.departures)
 
 
 def test_a_party_answers_its_own_rounds_and_shapes_only(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from syndic.errors import InputError, RefusedError
 from syndic.mpc.key import agree, agree_all, agree_with, context, derive, key_pair, public_of
 from syndic.mpc.mask import expand, stream
 from syndic.mpc.ring import Ring
-from syndic.mpc.seal import OVERHEAD_BYTES, Place, seal, seal_for, unseal, unseal_from
+from syndic.mpc.seal import OVERHEAD_BYTES, Place, seal, unseal
 from syndic.random import SimulationRandomness
 
 PLACE = Place(study="s" * 64, label="round 1", sender="north", receiver="south")
@@ -88,10 +88,10 @@ def test_a_sealed_message_opens_at_its_place(text: bytes) -> None:
 
 def test_key_pairs_seal_for_each_other() -> None:
     north, south, other = (key_pair(SOURCE) for _ in range(3))
-    box = seal_for(north.private, south.public, b"text", PLACE, SOURCE)
-    assert unseal_from(south.private, north.public, box, PLACE) == b"text"
+    box = seal(agree(north.private, south.public), b"text", PLACE, SOURCE)
+    assert unseal(agree(south.private, north.public), box, PLACE) == b"text"
     with pytest.raises(RefusedError):
-        unseal_from(other.private, north.public, box, PLACE)
+        unseal(agree(other.private, north.public), box, PLACE)
 
 
 def test_every_change_is_refused() -> None:

@@ -16,7 +16,6 @@ from syndic.mpc.triple import (
     ProductSizes,
     Stock,
     dealt_half,
-    fixed_point,
     left_share,
     opening,
     product_sizes,
@@ -199,23 +198,12 @@ def test_the_largest_noise_fits_at_either_end_of_the_result(signed: bool, ends: 
     assert ends[1] + headroom - sizes.centre < half
 
 
-def test_gram_matrix_of_clipped_columns() -> None:
+def test_gram_matrix_of_signed_columns() -> None:
     generator = np.random.default_rng(3)
-    columns = [fixed_point(generator.normal(0, 2, (500, width)), -3.0, 3.0, 8) for width in (3, 2)]
-    assert max(np.abs(each).max() for each in columns) == 2**8
+    columns = [generator.integers(-(2**8), 2**8, (500, width), dtype=np.int32, endpoint=True) for width in (3, 2)]
     sizes = product_sizes(rows=500, entry=2**8, signed=True, headroom=10**5, columns=(3, 2))
     exact = columns[0].astype(np.int64).T @ columns[1]
     assert (multiplied(columns[0], columns[1], sizes) == exact).all()
-
-
-def test_fixed_point_is_clipped_after_rounding_and_takes_no_offence() -> None:
-    values = np.array([-np.inf, -1.0, -0.5, 0.0, 0.3, 1.0, 2.0, np.inf, np.nan])
-    assert fixed_point(values, -1.0, 1.0, 3).tolist() == [-8, -8, -4, 0, 2, 8, 8, 8, 0]
-    third = fixed_point(np.linspace(-0.3, 0.1, 1001), -0.3, 0.1, 10)
-    assert third.min() == -1024
-    assert third.max() == 1024
-    with pytest.raises(InputError, match="lower < upper"):
-        fixed_point(values, 1.0, 1.0, 3)
 
 
 def test_masks_of_other_parties_chunks_studies_products_and_uses_differ() -> None:
@@ -267,11 +255,3 @@ def test_halves_for_the_right_party_are_uniform(proven: bool) -> None:
 def test_a_matrix_of_another_shape_is_refused() -> None:
     with pytest.raises(InputError, match="but its mask has shape"):
         opening(np.zeros((3, 2)), np.zeros((3, 3), dtype=np.uint16), Ring(9))
-
-
-@pytest.mark.parametrize("bits", [1, 24])
-def test_fixed_point_has_1_to_24_bits(bits: int) -> None:
-    assert fixed_point(np.array([-1.0, 1.0]), -1.0, 1.0, bits).tolist() == [-(2**bits), 2**bits]
-    for beyond in (0, 25):
-        with pytest.raises(InputError, match="1 to 24 bits"):
-            fixed_point(np.array([0.0]), -1.0, 1.0, beyond)

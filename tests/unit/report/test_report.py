@@ -250,7 +250,8 @@ def test_methods_without_a_table_and_methods_with_sections(
     with pytest.raises(InputError, match="no columns"):
         owner_report(bare, tmp_path / "o.html", party="north", source=rows(5))
 
-    def sections(release: Release) -> tuple[Section, ...]:
+    def sections(release: Release, result: Nothing) -> tuple[Section, ...]:
+        assert result is release.result
         figure = Bars(title="mine", labels=("x",), series=(Series("s", (1.0,)),))
         return (Section(title=f"Own words for {release.statement.study}", figures=(figure,), points=("a <point>",)),)
 

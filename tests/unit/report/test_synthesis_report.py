@@ -1,6 +1,7 @@
 """The synthesis' own section of the report."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from syndic import Study, simulate
 from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report import Bars, report
+from syndic.report.figure import Heat
 from syndic.report.pictures import coded, columns_section
-from syndic.report.reliability import ErrorMap, reliability_section
-from syndic.report.synthesis import Graph, synthesis_sections
+from syndic.report.reliability import reliability_section
+from syndic.report.synthesis import Graph
+from syndic.report.write import method_sections
 from syndic.study import Release
 
 
@@ -23,7 +26,7 @@ def release() -> Release:
 
 
 def test_it_says_what_was_opened_and_how_well_the_model_follows(release: Release) -> None:
-    (section,), relied = synthesis_sections(release), reliability_section(release.reliability)
+    (section,), relied = method_sections(release), reliability_section(release.reliability)
     assert relied.title == "Which relations can be relied on"
     assert len(relied.points) == len(release.reliability.worst())
     assert isinstance(release.result, SyntheticTable)
@@ -66,18 +69,15 @@ def test_it_is_part_of_the_page_and_of_a_release_that_was_read_back(release: Rel
 
 def test_it_is_of_a_synthesis_only() -> None:
     other = simulate(Study.loads(study_text()), two_parties(), seed=1)
-    with pytest.raises(InputError, match="synthesis"):
-        synthesis_sections(other)
+    assert [section.title for section in method_sections(other)] == ["How the table was made: noisy counts"]
     with pytest.raises(InputError, match="publishes no model"):
         _ = other.model
 
 
 def test_a_map_of_errors_has_numbers_and_an_outline() -> None:
     values = ((0.01, 0.2), (0.2, 0.001))
-    drawn = "".join(ErrorMap(title="t", description="", names=("a", "b"), values=values, marked="b").draw())
-    assert all(f">{text}</text>" in drawn for text in ("20", "1", "&lt;1", "▸ b"))
+    heat = Heat(title="t", rows=("a", "b"), columns=("a", "b"), values=values, hundredths=True, marked="b")
+    drawn = "".join(heat.draw())
+    assert all(f">{text}</text>" in drawn for text in ("20", "1", "&lt;1", "b"))
     assert drawn.count('class="axis"') == 2
-    with pytest.raises(ValueError, match="2 rows of as many numbers"):
-        ErrorMap(title="t", description="", names=("a", "b"), values=values[:1])
-    with pytest.raises(ValueError, match="finite and not negative"):
-        ErrorMap(title="t", description="", names=("a",), values=((-1.0,),))
+    assert "axis" not in "".join(replace(heat, marked="c").draw())

@@ -118,11 +118,11 @@ def prepared() -> Ground:
     protocol = study.protocol
     if not isinstance(protocol, Learn):
         raise InputError("the study of Adult does not use the method risk")
-    design = study.plan_as(LearnPlan).encoding.design
+    design = study.plan_as(LearnPlan).design
     parts = (design.matrix(Table(schema=data.schema, source=open_source(part))) for part in (data.train, data.test))
-    (x, y), (tests, truth) = parts
+    (x, labels), (tests, truths) = parts
     budget = study.budget
-    return Ground(data, x, y, tests, truth, budget.epsilon, budget.delta, protocol.regularisation)
+    return Ground(data, x, labels[:, 0], tests, truths[:, 0], budget.epsilon, budget.delta, protocol.regularisation)
 
 
 def ours(ground: Ground, options: dict[str, Any]) -> Learnt:
@@ -134,7 +134,7 @@ def ours(ground: Ground, options: dict[str, Any]) -> Learnt:
     seconds = time.process_time() - start
     if not isinstance(release.result, LearnResult):
         raise InputError("the study of Adult did not learn a model")
-    weights = weights_of(release.result.model, release.result.encoding)[0]
+    weights = weights_of(release.result.model, release.result.design)[0]
     sent = sum(exchange.request_bytes + exchange.reply_bytes for exchange in release.transcript)
     return judged(ground, weights, seconds, sent / 1e6)
 

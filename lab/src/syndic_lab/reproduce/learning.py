@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from syndic.model.erm.loss import Logistic
-from syndic.model.erm.private import Setting, gradient_noise, local_objective, model_noise
 from syndic.report.figure import Curve
 from syndic_lab.bench.erm import cost as erm_cost
 from syndic_lab.bench.erm import data as erm_data
@@ -17,6 +16,7 @@ from syndic_lab.bench.erm import published as erm_published
 from syndic_lab.bench.erm import run as erm
 from syndic_lab.bench.erm.data import Split
 from syndic_lab.bench.erm.experiment import Experiment
+from syndic_lab.bench.erm.private import Setting, gradient_noise, local_objective, model_noise
 from syndic_lab.bench.row import Row
 from syndic_lab.bench.secure import noise as secure_noise
 from syndic_lab.bench.secure import sum as secure_sum

@@ -10,10 +10,10 @@ from scipy.sparse import csr_array
 from syndic.data.design import into_ball
 from syndic.errors import InputError
 from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, Squared
-from syndic.model.erm.noise_law import law
-from syndic.model.erm.private import Setting
 from syndic.model.erm.solve import minimise
 from syndic_lab.bench.erm.cohort import Cohort
+from syndic_lab.bench.erm.noise_law import law
+from syndic_lab.bench.erm.private import Setting
 
 Numbers = NDArray[np.float64]
 SIZES = (3, 9, 1, 20)

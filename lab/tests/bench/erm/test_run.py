@@ -14,12 +14,12 @@ from scipy.sparse import csr_array
 
 from syndic.cli.main import cli
 from syndic.data.design import into_ball
-from syndic.model.erm.private import GradientNoise, gradient_noise
 from syndic_lab.bench.erm import cost as erm_cost
 from syndic_lab.bench.erm import data as erm_data
 from syndic_lab.bench.erm import published as erm_published
 from syndic_lab.bench.erm import run as erm
 from syndic_lab.bench.erm.experiment import CHECKPOINTS, LATE, VARIANTS, Experiment
+from syndic_lab.bench.erm.private import GradientNoise, gradient_noise
 
 
 def made_up() -> erm_data.Split:

@@ -15,7 +15,7 @@ sums over samples (`syndic.privacy.sampled`); every party is charged for the who
 *Who sees what*: everybody may see every weight and every gradient that is sent. Nobody needs to be trusted.
 
 The published implementation is corrected here: its gradient penalty was one mean over a batch, so that a person's
-gradient depended on others, and its noise came from a list made for another table. `as_published` uses that list.
+gradient depended on others, and its noise came from a list made for another table.
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, MissingExtraError, RefusedError
-from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, schema_of, step
+from syndic.kernel import SAME_PEOPLE, Message, Method, Nothing, Party, Requires, Session, Terms, schema_of, step
 from syndic.methods.comparison.vertigan_plan import VertiganPlan, plan_training
 from syndic.methods.comparison.vertigan_result import GanTable, ReleasedGenerator, read_gan
 from syndic.model.gan.shape import Flat, GanShape, descend
@@ -91,7 +91,6 @@ class Vertigan(Method, tag="vertigan"):
     critic: int = 128
     noise: int | None = None
     rows: int | None = None
-    as_published: bool = False
 
     def __post_init__(self) -> None:
         counts = {name: getattr(self, name) for name in ("rounds", "critic_steps", "batch", "critic", "noise")}
@@ -110,23 +109,9 @@ class Vertigan(Method, tag="vertigan"):
             raise ValueError(f"rows ({self.rows}) must not be negative")
 
     @property
-    def simulation_only(self) -> bool:
-        """Whether only simulation is allowed: the published list of noise was made for another table."""
-        return self.as_published
-
-    @property
     def requires(self) -> Requires:
         """The same people at every party, each with columns of its own."""
-        return Requires(
-            people="same",
-            columns="apart",
-            delta="Gaussian noise",
-            neighbours="replace",
-            rows=1,
-            parties=1,
-            because="aligned rows show which people are in the data, and every party is charged for the whole release",
-            least_parties=2,
-        )
+        return SAME_PEOPLE
 
     def plan(self, terms: Terms) -> VertiganPlan:
         """Size the networks and calibrate the noise of every step."""
@@ -140,7 +125,6 @@ class Vertigan(Method, tag="vertigan"):
             critic_steps=self.critic_steps,
             batch=self.batch,
             rows=self.rows,
-            as_published=self.as_published,
         )
 
     @step(reveals="public")

@@ -19,15 +19,7 @@ from syndic.noise import FineGaussian
 from syndic.privacy import ApproximateEvent, Event, PureEvent
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.gaussian import ATTO
-from syndic.privacy.sampled import LEAST_SIGMA, sampled_epsilon, sampled_sigma
-
-PRINTED_SIGMA: Final = {
-    Fraction(2, 5): Fraction(21, 10),
-    Fraction(4, 5): Fraction(6, 5),
-    Fraction(8, 5): Fraction(22, 25),
-    Fraction(16, 5): Fraction(7, 10),
-}
-"""The noise that a public implementation uses for these epsilons, for any table."""
+from syndic.privacy.sampled import LEAST_SIGMA, sampled_sigma
 
 _MARK: Final = Fraction(1, PICO)
 # bytes of one weight of one person's gradient: as computed, widened, squared, rounded
@@ -52,7 +44,6 @@ class VertiganPlan(Plan):
     chance: Fraction
     steps: int
     charges: tuple[Event, ...]
-    as_published: bool
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -133,16 +124,6 @@ class VertiganPlan(Plan):
                 "that gradient into any other of length at most 1"
             ),
             not_protected=(ALIGNED, GROUPS, "the columns, bounds, labels and the number of people: they are public"),
-            departures=self._departures() if self.as_published else (),
-        )
-
-    def _departures(self) -> tuple[str, ...]:
-        epsilon, delta = _strictest(self.terms)
-        first = self.charges[0]
-        true = float(first.epsilon) if isinstance(first, ApproximateEvent) else float("nan")
-        return (
-            f"the implementation uses sigma {float(self.sigma):g} for epsilon {float(epsilon):g} on every table, from "
-            f"a list made for one table; in this study it costs epsilon {true:.4g} at delta {float(delta):g}",
         )
 
 
@@ -154,26 +135,19 @@ def plan_training(
     critic_steps: int,
     batch: int,
     rows: int | None,
-    as_published: bool,
 ) -> VertiganPlan:
     """Calibrate the noise of every step to the strictest budget."""
-    epsilon, delta = _strictest(terms)
-    delta = Fraction(floor(delta * ATTO), ATTO)
+    budgets = budgets_of(terms)
+    epsilon = min(budget.epsilon for budget in budgets)
+    delta = Fraction(floor(min(budget.delta for budget in budgets) * ATTO), ATTO)
     people = terms.parties[0].people or 1
     steps, chance = rounds * critic_steps * len(terms.parties), Fraction(batch, people)
-    if as_published:
-        if epsilon not in PRINTED_SIGMA:
-            known = ", ".join(f"{float(one):g}" for one in PRINTED_SIGMA)
-            raise InputError(f"as_published has noise for epsilon {known} only, not for {float(epsilon):g}")
-        sigma = PRINTED_SIGMA[epsilon]
-        whole = sampled_epsilon(sigma, delta, chance, steps)
-    else:
-        whole = Fraction(floor(epsilon * PICO), PICO) - (rounds - 1) * _MARK
-        if whole <= 0:
-            raise InputError(f"epsilon ({float(epsilon):g}) is too small for {rounds} rounds: use fewer rounds")
-        # at the smallest noise, which bounds it for all larger noise
-        longest = max(shape.critic.length for shape in shapes.values())
-        sigma = sampled_sigma(whole, delta, chance, steps, steps * _noise(LEAST_SIGMA, longest).event.slack)
+    whole = Fraction(floor(epsilon * PICO), PICO) - (rounds - 1) * _MARK
+    if whole <= 0:
+        raise InputError(f"epsilon ({float(epsilon):g}) is too small for {rounds} rounds: use fewer rounds")
+    # at the smallest noise, which bounds it for all larger noise
+    longest = max(shape.critic.length for shape in shapes.values())
+    sigma = sampled_sigma(whole, delta, chance, steps, steps * _noise(LEAST_SIGMA, longest).event.slack)
     what = f"{steps} sums over samples with Gaussian noise, sigma {float(sigma):g}, over all rounds and parties"
     later = PureEvent(epsilon=_MARK, what="a later round, charged in the first")
     return VertiganPlan(
@@ -186,13 +160,7 @@ def plan_training(
         chance=chance,
         steps=steps,
         charges=(ApproximateEvent(epsilon=whole, delta=delta, what=what), *[later] * (rounds - 1)),
-        as_published=as_published,
     )
-
-
-def _strictest(terms: Terms) -> tuple[Fraction, Fraction]:
-    budgets = budgets_of(terms)
-    return min(budget.epsilon for budget in budgets), min(budget.delta for budget in budgets)
 
 
 def _noise(sigma: Fraction, length: int) -> FineGaussian:

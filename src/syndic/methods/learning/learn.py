@@ -10,11 +10,10 @@ full noise at every party, so that no masks are needed. "pathak": "mpc_out" with
 Sound by default. Rows lie inside the unit ball by declared bounds. Sums are whole numbers with exact integer noise. The
 intercept is penalised like all weights. Sums are divided by the public number of people, so sensitivities hold for
 add/remove and for replace, and no minimum size is needed. Solvers prove how close they are to the minimiser.
-Neighbours and what each role sees: module `plan`. Variants for simulation only: module `noise`.
+Neighbours and what each role sees: module `plan`. The paper's variants that do not hold are in the lab, `bench/erm`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final, Literal, TypeVar, final
 
@@ -23,37 +22,21 @@ from numpy.typing import NDArray
 
 from syndic.errors import BudgetError, PartyError, RefusedError
 from syndic.kernel import UNDER_MASKS, Message, Method, Party, Requires, Session, Terms, step
-from syndic.methods.learning.noise import Exact, Noise, OpenNoise, OwnNoise, RoundNoise, SharedNoise, objective_model
-from syndic.methods.learning.plan import Channel, LearnPlan, plan_of
-from syndic.methods.learning.query import ModelQuery
+from syndic.methods.learning.noise import Noise, OwnNoise, RoundNoise, SharedNoise
+from syndic.methods.learning.plan import LearnPlan, plan_of
 from syndic.methods.learning.result import LearnModel, LearnResult, read_model, split_weights
-from syndic.methods.learning.scheme import Opened, Scheme
+from syndic.methods.learning.scheme import Opened
 from syndic.model.erm.loss import Huber, Logistic, Loss, Numbers, Objective, SmoothedHinge, Squared
 from syndic.model.erm.multiclass import Softmax
-from syndic.model.erm.private import Variant
 from syndic.mpc.masked_sum import SumMasked
-from syndic.random import generator
 
-SchemeName = Literal[
-    "posterior",
-    "mpc_grad",
-    "mpc_out",
-    "newton",
-    "local_grad",
-    "local_out",
-    "local_obj",
-    "pathak",
-    "rajkumar_agarwal",
-    "distributed",
-    "central",
-]
+SchemeName = Literal["posterior", "mpc_grad", "mpc_out", "newton", "local_grad", "local_out", "pathak"]
 _MASKED: Final = ("posterior", "mpc_grad", "mpc_out", "newton", "pathak")
-_AVERAGED: Final = ("mpc_out", "pathak", "local_out", "local_obj", "distributed")
+_AVERAGED: Final = ("mpc_out", "pathak", "local_out")
 # the sums of gradients by default
 _ROUNDS: Final = {"posterior": 7, "newton": 24}
 # what the scheme "posterior" has no use for, and the defaults
 _UNUSED: Final = {"regularisation": 0.001, "clip": 1.0, "rate": None, "scale": "unit", "intercept": True}
-_SIMULATED: Final = ("local_obj", "rajkumar_agarwal", "distributed", "central")
 
 RoundFunction = Callable[[int, Numbers], Opened | None]
 Kind = TypeVar("Kind", bound=RoundNoise)
@@ -110,7 +93,6 @@ class Learn(Method, tag="learn"):
     colluding: int = 1
     missing: int = 0
     path: bool = False
-    as_published: bool = False
 
     def __post_init__(self) -> None:
         """Check the parameters that can be checked without a study."""
@@ -127,31 +109,11 @@ class Learn(Method, tag="learn"):
             )
         if self.colluding < 1 or self.missing < 0:
             raise ValueError("colluding must be at least 1, missing must not be negative")
-        if self.as_published and (
-            self.noise != "gaussian" or self.scheme in ("distributed", "central", "newton", "posterior")
-        ):
-            raise ValueError(
-                "as_published is the authors' own noise: leave noise out, and choose a scheme that adds noise"
-            )
-        if self.noise == "spherical" and self.scheme not in ("mpc_out", "local_out"):
-            raise ValueError('spherical noise is for one release of a model: scheme = "mpc_out" or "local_out"')
 
     @property
-    def simulation_only(self) -> bool:
-        """Whether only simulation is allowed: for published variants, and noise that cannot be drawn exactly."""
-        return self.as_published or self.noise == "spherical" or self.scheme in _SIMULATED
-
-    @property
-    def channel(self) -> Channel:
-        """Who adds the noise: all parties in a masked sum, each party alone, or a simulated ideal functionality."""
-        if self.simulation_only:
-            return "open"
-        return "masked" if self.scheme in _MASKED else "local"
-
-    @property
-    def variant(self) -> Variant:
-        """The variant of the paper's noise that is simulated."""
-        return "as_published" if self.as_published else "sound"
+    def masked(self) -> bool:
+        """Whether all parties add one noise in a masked sum; otherwise each adds all of it."""
+        return self.scheme in _MASKED
 
     @property
     def averages_models(self) -> bool:
@@ -178,12 +140,11 @@ class Learn(Method, tag="learn"):
 
     @property
     def requires(self) -> Requires:
-        """A public number of people, to divide sums by; Gaussian noise and simulated variants need delta."""
-        simulated = "this variant" if self.channel == "open" else ""
-        return Requires(people="bound", delta="Gaussian noise" if self.noise == "gaussian" else simulated)
+        """A public number of people, to divide sums by; Gaussian noise needs delta."""
+        return Requires(people="bound", delta="Gaussian noise" if self.noise == "gaussian" else "")
 
     def plan(self, terms: Terms) -> LearnPlan:
-        """Plan the encoding of rows, the query of each round, its noise and the masks."""
+        """Plan the features of rows, the query of each round, its noise and the masks."""
         return plan_of(self, terms)
 
     # The parties' side; keys and openings are those of the masked sums.
@@ -210,25 +171,11 @@ class Learn(Method, tag="learn"):
         values = noise.query.values(party.plan.rows_of(party), message.weights)
         return Sums(values=party.release(noise.charged(party.name), values, why=f"noisy numbers of {self.scheme}"))
 
-    @step(reveals="noisy")
-    def give(self, party: Party[LearnPlan], message: Ask) -> Sums:
-        """Simulation only: send exact numbers to a simulated ideal functionality, which adds the noise."""
-        noise, linear = _noise(party, message, OpenNoise), party.plan.linear_term
-        _once(party, message.round)
-        rows = party.plan.rows_of(party)
-        if linear is None:
-            values = noise.query.values(rows, message.weights)
-            return Sums(values=party.release(Exact(event=noise.event), values, why=f"{self.scheme}, simulated"))
-        draws = generator(party.charge(noise.event, why="objective perturbation, simulated"))
-        model = objective_model(self.objective, rows, linear, None if linear.shared else draws, message.weights)
-        assert isinstance(noise.query, ModelQuery)  # noqa: S101 (so declared by the scheme)
-        return Sums(values=noise.query.steps(model, rows.share))
-
     # The coordinator's side.
 
     def coordinate(self, session: Session[LearnPlan]) -> LearnResult:
         """Open one noisy sum in each round, and update the model by the scheme."""
-        scheme, ask = self._start(session)
+        scheme, ask = session.plan.scheme, self._under_masks(session) if self.masked else self._from_each(session)
         iterate, lost = scheme.start(), 0
         path, present = [iterate.weights], tuple[str, ...]()
         for number in range(1, scheme.rounds + 1):
@@ -242,12 +189,12 @@ class Learn(Method, tag="learn"):
             path.append(iterate.weights)
         if lost == scheme.rounds:
             raise PartyError("in every round too many parties dropped out to open the sum: run the study again")
-        plan, encoding = session.plan, session.plan.encoding
+        plan, design = session.plan, session.plan.design
         model = LearnModel(
             scheme=self.scheme,
             loss=self.loss,
             label=self.label,
-            classes=encoding.classes,
+            classes=design.classes,
             regularisation=self.regularisation,
             rounds=scheme.rounds,
             lost=lost,
@@ -256,21 +203,12 @@ class Learn(Method, tag="learn"):
             noise=plan.noise[-1].average_deviation(plan.people),
             delta=float(plan.delta),
             guarantee=plan.guarantee,
-            **split_weights(iterate.weights, encoding, scheme.limits(iterate)),
+            **split_weights(iterate.weights, design, scheme.limits(iterate)),
         )
         iterates = np.stack([weights.ravel() for weights in path]) if self.path else None
-        return LearnResult(model=model, encoding=encoding, path=iterates)
+        return LearnResult(model=model, design=design, path=iterates)
 
-    def _start(self, session: Session[LearnPlan]) -> tuple[Scheme, RoundFunction]:
-        """Return the scheme, and the function that opens a round's noisy sum at some weights (None if it is lost)."""
-        plan = session.plan
-        match plan.channel:
-            case "masked":
-                return plan.scheme, self._under_masks(session)
-            case "local":
-                return plan.scheme, self._from_each(session)
-            case "open":
-                return plan.simulated(generator(session.randomness)), self._simulated(session)
+    # Both return the function that opens a round's noisy sum at some weights, or returns None if it is lost.
 
     def _under_masks(self, session: Session[LearnPlan]) -> RoundFunction:
         plan = session.plan
@@ -300,25 +238,9 @@ class Learn(Method, tag="learn"):
 
         return opened
 
-    def _simulated(self, session: Session[LearnPlan]) -> RoundFunction:
-        plan, draws = session.plan, generator(session.randomness)
-        linear = plan.linear_term
-        # in published objective perturbation all parties use the same vector
-        shared = linear.law.simulate(plan.encoding.shape, draws) if linear and linear.shared else None
-
-        def opened(number: int, weights: Numbers) -> Opened:
-            noise = plan.noise_at(number)
-            assert isinstance(noise, OpenNoise)  # noqa: S101 (so planned)
-            message = Ask(round=number, weights=weights if shared is None else shared)
-            answers = session.ask(self.give, dict.fromkeys(plan.people, message))
-            exact = plan.opened(noise, _added(answers), tuple(answers))
-            return replace(exact, total=exact.total + noise.divisor(plan.people) * noise.draw(draws))
-
-        return opened
-
     def read(self, plan: LearnPlan, folder: Path) -> LearnResult:
         """Read back `model.json` and, if there is one, `path.csv`."""
-        return read_model(folder, plan.encoding)
+        return read_model(folder, plan.design)
 
 
 def _noise(party: Party[LearnPlan], message: Ask, kind: type[Kind]) -> Kind:

@@ -1,40 +1,18 @@
-"""The noise of one round: a share of it at every party, full noise at each party, or simulated.
-
-Noise is drawn as exact integers unless it is simulated. In simulated variants parties send exact numbers, and a
-simulated ideal functionality adds noise. These are the authors' program (`as_published`), distributions that cannot be
-drawn exactly, methods that need a trusted third party, and methods without privacy. None of them is private; their
-events state the cost in real arithmetic.
-"""
+"""The noise of one round: a share of it at every party, or full noise at each party, in exact integers."""
 
 import abc
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, exp, floor, isqrt, log1p, sqrt
+from math import ceil, exp, floor, isqrt
 from typing import Final, Literal, final
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
-from syndic.document import Document
 from syndic.errors import InputError
 from syndic.methods.learning.query import ModelQuery, Query
-from syndic.methods.learning.rows import PartyRows
-from syndic.model.erm import noise_law
-from syndic.model.erm.loss import Numbers, Objective
-from syndic.model.erm.noise_law import CoordinateLaplace, Gaussian, ObjectiveNoise
-from syndic.model.erm.private import (
-    GradientMethod,
-    ModelMethod,
-    Setting,
-    Variant,
-    gradient_noise,
-    local_objective,
-    model_noise,
-    two_noises,
-)
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import (
     DiscreteGaussian,
@@ -44,13 +22,12 @@ from syndic.noise import (
     GaussianShare,
     LaplaceShare,
 )
-from syndic.privacy import Budget, Event, GaussianEvent, PureEvent, mu_squared_for, rho_for
+from syndic.privacy import Budget, Event, GaussianEvent, mu_squared_for, rho_for
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
-from syndic.privacy.unit import LARGEST_EPSILON
 from syndic.random import Randomness
 
-Noise = Literal["gaussian", "laplace", "spherical"]
+Noise = Literal["gaussian", "laplace"]
 Share = FineGaussianShare | GaussianShare | LaplaceShare
 Law = FineGaussian | DiscreteGaussian | DiscreteLaplace
 
@@ -61,8 +38,6 @@ _SLACK: Final = Fraction(1, ATTO)
 _EXACT_UP_TO: Final = 16
 # noise is added to 64-bit numbers, which must not wrap
 _MOST_BITS: Final = 62
-_MODELS: Final[dict[str, ModelMethod]] = {"mpc_out": "MPC Out P", "pathak": "Pathak", "local_out": "Local Out P"}
-_GRADIENTS: Final[dict[str, GradientMethod]] = {"mpc_grad": "MPC Grad P", "local_grad": "Local Grad P"}
 
 
 @final
@@ -163,36 +138,6 @@ class OwnNoise(RoundNoise):
         return float(sum(self.laws[name].variance for name in people) ** 0.5) * self.query.unit
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class OpenNoise(RoundNoise):
-    """Simulated: the event of each round, the noise on its average, a fixed vector and a further penalty."""
-
-    event: Event
-    law: noise_law.Law | None = None
-    copies: int = 1
-    start: Gaussian | None = None
-    extra: float = 0.0
-
-    def event_of(self, party: str) -> Event:  # noqa: ARG002 (the same at every party)
-        """Return what the round costs a party."""
-        return self.event
-
-    def deviation(self, people: Mapping[str, int]) -> float:
-        """Return the standard deviation on each number of a sum over some parties, in its units."""
-        one = 0.0 if self.law is None else self.law.deviation(self.query.dimension)
-        return self.divisor(people) * one / float(self.copies**0.5)
-
-    def draw(self, generator: np.random.Generator) -> Numbers:
-        """Return simulated noise of one round. It is not private."""
-        dimension = self.query.dimension
-        if self.law is None:
-            return np.zeros(dimension)
-        if isinstance(self.law, Gaussian):  # an average of normal numbers is normal
-            return Gaussian(self.law.scale / sqrt(self.copies)).simulate((dimension,), generator)
-        return np.asarray(self.law.simulate((self.copies, dimension), generator).mean(axis=0))
-
-
 # Full noise at every party, or a share at each.
 
 
@@ -284,94 +229,3 @@ def _check_bits(bits: int) -> None:
 def _l1(query: Query) -> int:
     """Return the l1 sensitivity that the l2 sensitivity allows: sqrt(dimension) times as much."""
     return isqrt(ceil(query.reach**2 * query.dimension)) + 1
-
-
-# Simulated.
-
-
-@final
-class Exact(Document):
-    """No noise at all; `event` is the cost of the noise that the ideal functionality adds."""
-
-    event: Event
-
-    def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:  # noqa: ARG002 (unused)
-        """Return the values as they are."""
-        return values
-
-
-def open_noise(scheme: str, query: Query, setting: Setting, smoothness: float, variant: Variant) -> OpenNoise:
-    """Return the simulated noise of one round of a scheme."""
-    if scheme in ("distributed", "central"):
-        rounds = setting.iterations if scheme == "central" else 1
-        return OpenNoise(
-            query=query, event=PureEvent(epsilon=Fraction(LARGEST_EPSILON, rounds), what="no noise at all")
-        )
-    if scheme == "local_obj":
-        return OpenNoise(query=query, event=_objective_event(setting, smoothness, variant))
-    if scheme == "rajkumar_agarwal":
-        both = two_noises(setting, smoothness, variant)
-        return OpenNoise(
-            query=query, event=_event(both.fresh, setting, query), law=both.fresh, start=both.start, extra=both.extra
-        )
-    if scheme in _GRADIENTS:
-        noise = gradient_noise(_GRADIENTS[scheme], setting, variant)
-        ratio = Fraction(noise.sensitivity / noise.law.scale) ** 2
-        event = GaussianEvent(mu_squared=_up(ratio), what="continuous Gaussian, as published")
-        return OpenNoise(query=query, event=event, law=noise.law, copies=noise.copies)
-    if variant == "as_published":
-        models = model_noise(_MODELS[scheme], setting, "as_published")
-        whose = setting.party_sensitivity if scheme == "local_out" else setting.model_sensitivity
-        return OpenNoise(
-            query=query, event=_event(models.law, setting, query, whose), law=models.law, copies=models.copies
-        )
-    # one spherical vector for the average, or one for each party's own model, whose sensitivity is not divided
-    local = scheme == "local_out"
-    whose = float(query.reach) * query.unit * (setting.parties if local else 1)
-    spherical = noise_law.law("spherical", whose, setting.dimension, setting.epsilon, setting.delta)
-    event_ = PureEvent(epsilon=setting.epsilon, what="continuous spherical noise")
-    return OpenNoise(query=query, event=event_, law=spherical, copies=setting.parties if local else 1)
-
-
-def objective_model(
-    objective: Objective,
-    holding: PartyRows,
-    noise: ObjectiveNoise,
-    generator: np.random.Generator | None,
-    shared: Numbers,
-) -> Numbers:
-    """Return the minimiser of one party's objective with a random linear term; `shared` if all parties use the same."""
-    rows, labels = holding.matrix()
-    linear = shared.ravel() if generator is None else noise.law.simulate((rows.shape[1],), generator)
-    penalised = Objective(objective.loss, objective.regularisation + noise.extra, clip=objective.clip)
-
-    def both(weights: Numbers) -> tuple[float, Numbers]:
-        value = penalised.value(weights, rows, labels[:, 0]) + linear @ weights / len(rows)
-        return float(value), penalised.gradient(weights, rows, labels[:, 0]) + linear / len(rows)
-
-    if len(rows) == 0:
-        return np.zeros((1, rows.shape[1]))
-    found = scipy.optimize.minimize(both, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"gtol": 1e-10})
-    return np.asarray(found.x, dtype=np.float64)[None, :]
-
-
-def _objective_event(setting: Setting, smoothness: float, variant: Variant) -> PureEvent:
-    noise = local_objective(setting, smoothness, variant)
-    if variant == "sound":
-        return PureEvent(epsilon=setting.epsilon, what="objective perturbation, continuous noise")
-    # the Jacobian's part, and Laplace coordinates where the Euclidean norm was intended
-    ratio = smoothness / (setting.records * (setting.regularisation + noise.extra))
-    holds = 2 * log1p(ratio) + sqrt(setting.dimension) * noise.left
-    return PureEvent(epsilon=_up(Fraction(holds)), what="objective perturbation, as published")
-
-
-def _event(noise: noise_law.Law, setting: Setting, query: Query, sensitivity: float | None = None) -> Event:
-    moved = setting.gradient_sensitivity if sensitivity is None else sensitivity
-    if isinstance(noise, CoordinateLaplace):
-        holds = Fraction(noise.epsilon(moved, query.dimension))
-        return PureEvent(epsilon=_up(holds), what="continuous Laplace coordinates, as published")
-    return GaussianEvent(mu_squared=_up(Fraction(moved / noise.scale) ** 2), what="continuous Gaussian")
-
-
-def _up(value: Fraction) -> Fraction:
-    return Fraction(ceil(value * PICO), PICO)

@@ -1,16 +1,13 @@
 """The plan of learning: what it costs, needs and discloses, before any row is read."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal, final
-
-import numpy as np
-from msgspec import structs
+from typing import TYPE_CHECKING, Final, final
 
 from syndic.data import Boolean, Schema
 from syndic.data.column import Listed
+from syndic.data.design import Design
 from syndic.errors import InputError
 from syndic.kernel import (
     GROUPS,
@@ -27,19 +24,15 @@ from syndic.kernel import (
     people_of,
 )
 from syndic.methods.learning.noise import (
-    OpenNoise,
     RoundNoise,
     SharedNoise,
-    open_noise,
     own_noise,
     shared_noise,
     whole_of,
 )
-from syndic.methods.learning.rows import Encoding, PartyRows
-from syndic.methods.learning.scheme import Averaging, Descent, FewRounds, FewSums, Opened, Scheme, scheme_of
+from syndic.methods.learning.rows import PartyRows
+from syndic.methods.learning.scheme import Averaging, FewRounds, FewSums, Opened, Scheme, scheme_of
 from syndic.model.erm.loss import Numbers
-from syndic.model.erm.noise_law import ObjectiveNoise
-from syndic.model.erm.private import Setting, local_objective
 from syndic.model.erm.solve import least_regularisation
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.key import KEY_BYTES
@@ -48,8 +41,6 @@ from syndic.privacy import Cost, Event, joint_cost
 
 if TYPE_CHECKING:
     from syndic.methods.learning.learn import Learn
-
-Channel = Literal["masked", "local", "open"]
 
 # number of rounds for which a result states the guarantee so far
 _SHOWN: Final = 20
@@ -62,43 +53,22 @@ _FEW_SUMS: Final = (
     "whatever is sent; {change} one person's {rows} row(s) changes a sum by at most that many such vectors, or "
     "differences of two; the noise is calibrated to {parties} of the parties"
 )
-_STEPS: Final[dict[Channel, str]] = {"masked": "contribute", "local": "release", "open": "give"}
-
-PRINTED: Final[dict[str, str]] = {
-    "mpc_out": "independent Laplace noise scaled to an l2 sensitivity costs sqrt(dimension) times the stated epsilon",
-    "pathak": "independent Laplace noise scaled to one party's l2 sensitivity, on the average of all parties",
-    "local_out": "independent Laplace noise scaled to an l2 sensitivity costs sqrt(dimension) times the stated epsilon",
-    "mpc_grad": "the authors' conversion draws about a third more noise than the stated epsilon needs",
-    "local_grad": "the authors' conversion draws about a third more noise than the stated epsilon needs",
-    "local_obj": "the authors' epsilon lacks a term, Laplace noise is independent, and all parties share one vector",
-    "rajkumar_agarwal": "fresh independent Laplace noise costs sqrt(dimension) times epsilon in EVERY iteration",
-}
-SIMULATED: Final[dict[str, str]] = {
-    "local_obj": "objective perturbation is proven for continuous noise and exact minimisers: computers have neither",
-    "rajkumar_agarwal": "a trusted third party sees every party's exact gradients",
-    "distributed": "no noise at all: the average of the parties' models",
-    "central": "no noise at all: gradient descent on the rows of all parties",
-}
 
 
 @final
 class LearnPlan(Plan):
-    """The queries of all rounds, and the noise on each sum: by all parties in a masked sum, by each, or simulated.
+    """The queries of all rounds, and the noise on each sum: by all parties in a masked sum, or by each.
 
     `people`: the public number of people of each party that takes part. `noise`: that of each stage of the scheme.
-    `clip`: the largest norm of one record's gradient. `departures`: claims that simulated variants do not meet.
-    `linear_term`: what objective perturbation adds.
+    `clip`: the largest norm of one record's gradient.
     """
 
-    channel: Channel
-    encoding: Encoding
+    design: Design
     people: Mapping[str, int]
     scheme: Scheme
     noise: tuple[RoundNoise, ...]
     masked_sums: MaskedSums | None
     clip: float
-    departures: tuple[str, ...]
-    linear_term: ObjectiveNoise | None
 
     def noise_at(self, number: int) -> RoundNoise:
         """Return the noise and the query of a round, counted from 1."""
@@ -109,7 +79,7 @@ class LearnPlan(Plan):
         people, total = self.people[party.name], sum(self.people.values())
         return PartyRows(
             table=party.table,
-            encoding=self.encoding,
+            design=self.design,
             people=people,
             rows=self.terms.unit.rows,
             share=people / total,
@@ -121,14 +91,6 @@ class LearnPlan(Plan):
         total = steps * noise.query.unit
         return Opened(total=total, deviation=noise.deviation(people), people=sum(people.values()), present=present)
 
-    def simulated(self, draws: np.random.Generator) -> Scheme:
-        """Return the scheme with the fixed vector and the further penalty of Rajkumar and Agarwal."""
-        scheme, noise = self.scheme, self.noise[0]
-        if not isinstance(scheme, Descent) or not isinstance(noise, OpenNoise) or noise.start is None:
-            return scheme
-        linear = noise.start.simulate(scheme.shape, draws) / scheme.people
-        return replace(scheme, linear=linear, regularisation=scheme.regularisation + noise.extra)
-
     @property
     def delta(self) -> Fraction:
         """The delta at which guarantees are stated."""
@@ -137,8 +99,7 @@ class LearnPlan(Plan):
     @property
     def rounds(self) -> tuple[str, ...]:
         """One sum in each round; if they are masked, keys first."""
-        own = _STEPS[self.channel]
-        return self.masked_sums.rounds(own) if self.masked_sums else (own,)
+        return self.masked_sums.rounds("contribute") if self.masked_sums else ("release",)
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One event for each round; none if the party abstains."""
@@ -236,7 +197,6 @@ class LearnPlan(Plan):
                     else ()
                 ),
             ),
-            departures=self.departures,
         )
 
     @property
@@ -278,61 +238,53 @@ class LearnPlan(Plan):
 
 
 def plan_of(method: "Learn", terms: Terms) -> LearnPlan:
-    """Plan the encoding of rows, the query of each round, its noise and the masks."""
+    """Plan the features of rows, the query of each round, its noise and the masks."""
     people = {party.name: party.people or 0 for party in terms.parties if (party.people or 0) >= method.minimum}
     if not people:
         raise InputError(f"no party has the minimum of {method.minimum} people: lower minimum")
-    encoding = _encoding(method, terms.schema)
-    _check(method, terms, encoding)
-    masked_sums = linear_term = None
-    if method.channel == "masked":
+    design = _design(method, terms.schema)
+    _check(method, terms, design)
+    masked_sums = None
+    if method.masked:
         graph = sum_graph(len(terms.parties), colluding=method.colluding, missing=method.missing)
         masked_sums = MaskedSums(label="learn", graph=graph)
-    scheme = scheme_of(method, terms.unit, encoding, people)
-    if method.scheme == "local_obj":
-        setting = _setting(method, terms, scheme, people)
-        linear_term = local_objective(setting, method.objective.loss.smoothness, method.variant)
+    scheme = scheme_of(method, terms.unit, design, people)
     return LearnPlan(
         terms=terms,
-        channel=method.channel,
-        encoding=encoding,
+        design=design,
         people=people,
         scheme=scheme,
         noise=_noise(method, terms, scheme, people),
         masked_sums=masked_sums,
         clip=method.clip,
-        departures=_departures(method) if method.simulation_only else (),
-        linear_term=linear_term,
     )
 
 
-def _encoding(method: "Learn", schema: Schema) -> Encoding:
-    """Return the encoding of a row as numbers, from the named columns, or from all if none are named."""
+def _design(method: "Learn", schema: Schema) -> Design:
+    """Return the features of a row and its labels, from the named columns, or from all if none are named."""
     features, label = method.features, method.label
     unknown = [name for name in (*features, label) if name not in schema.names]
     if unknown:
         raise InputError(f"features and label must be columns of the schema; it has no {', '.join(unknown)}")
     chosen = schema.select([name for name in schema.names if not features or name in features or name == label])
-    encoding = Encoding(
-        schema=chosen, label=label, positive=method.positive, scale=method.scale, intercept=method.intercept
-    )
-    if method.scheme == "posterior":
-        encoding = structs.replace(encoding, scale="symmetric", intercept=False, clipped=False)
+    centred = method.scheme == "posterior"
     try:
-        encoding.design.features  # noqa: B018 (its own checks are the checks)
+        return Design(
+            schema=chosen,
+            label=label,
+            positive=method.positive,
+            scale="symmetric" if centred else method.scale,
+            intercept=method.intercept and not centred,
+            clipped=not centred,
+        )
     except ValueError as error:
         raise InputError(f"{error}") from None
-    return encoding
 
 
 def _noise(method: "Learn", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> tuple[RoundNoise, ...]:
     """Return the noise of each stage."""
     queries, rows, apart = [query for query, _ in scheme.stages], terms.unit.rows, terms.unit.parties
-    if method.channel == "open":
-        smoothness, variant = method.objective.loss.smoothness, method.variant
-        setting = _setting(method, terms, scheme, people)
-        return tuple(open_noise(method.scheme, query, setting, smoothness, variant) for query in queries)
-    if method.channel == "masked":
+    if method.masked:
         whole = whole_of(method.noise, budgets_of(terms), scheme.rounds, apart)
         who = {"parties": len(people), "colluding": method.colluding, "missing": method.missing}
         largest = [sum(query.largest(size, rows) for size in people.values()) for query in queries]
@@ -346,29 +298,13 @@ def _noise(method: "Learn", terms: Terms, scheme: Scheme, people: Mapping[str, i
     )
 
 
-def _setting(method: "Learn", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> Setting:
-    """Return the public numbers in the paper's setting: all parties as large as the smallest."""
-    models, features = scheme.shape
-    return Setting(
-        parties=len(people),
-        records=min(people.values()),
-        dimension=models * features,
-        epsilon=terms.budget.epsilon,
-        delta=terms.budget.delta,
-        regularisation=method.regularisation,
-        iterations=method.rounds,
-        lipschitz=method.clip,
-    )
-
-
-def _check(method: "Learn", terms: Terms, encoding: Encoding) -> None:
+def _check(method: "Learn", terms: Terms, design: Design) -> None:
     """Refuse a label, a loss or a penalty that the scheme cannot learn with."""
     listed = isinstance(terms.schema[method.label], Listed | Boolean)
     if listed == (method.loss in ("ridge", "huber")):
         what, other = ("has classes", "logistic, softmax or hinge") if listed else ("is a number", "ridge or huber")
         raise InputError(f"'{method.label}' {what}: use loss = {other}")
-    simulated, one = method.channel == "open", encoding.models < 2
-    if method.loss == "softmax" and (one or method.averages_models or simulated):
+    if method.loss == "softmax" and (design.models < 2 or method.averages_models):
         raise InputError(
             "softmax needs a scheme that sums gradients, and three or more classes: leave positive out, or use logistic"
         )
@@ -376,26 +312,8 @@ def _check(method: "Learn", terms: Terms, encoding: Encoding) -> None:
         method.objective.check_minimiser()
         # losses are divided by the public number of people, so many rows per person weaken the penalty
         least = terms.unit.rows * least_regularisation(method.objective.loss)
-        if not simulated and method.regularisation < least:
+        if method.regularisation < least:
             raise InputError(
                 f"regularisation ({method.regularisation:g}) must be at least {least:.2g} here: otherwise a solver may "
                 "not reach the minimiser, which the sensitivity requires"
             )
-    if simulated and (terms.unit.parties > 1 or terms.unit.rows > 1):
-        raise InputError(
-            "simulated variants need people with one row at one party: set rows = 1 and parties = 1 in [unit]"
-        )
-    if method.scheme == "local_obj" and not one:
-        raise InputError("objective perturbation fits one model: set positive to one class")
-    if method.scheme == "local_obj" and method.loss != "logistic":
-        raise InputError("objective perturbation needs a twice differentiable loss: use loss = logistic")
-
-
-def _departures(method: "Learn") -> tuple[str, ...]:
-    """Return the claims that a simulated variant does not meet."""
-    return (
-        *((PRINTED[method.scheme],) if method.as_published else ()),
-        *((SIMULATED[method.scheme],) if method.scheme in SIMULATED else ()),
-        *(("spherical noise cannot be drawn exactly or in shares",) if method.noise == "spherical" else ()),
-        "a simulated ideal functionality gets exact numbers, and noise is drawn in floating point",
-    )

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from syndic.data import Boolean, Column, Table
 from syndic.data.coding import INTERCEPT, bins_of
 from syndic.data.column import Listed
+from syndic.data.design import Design
 from syndic.data.source import open_rows
 from syndic.errors import InputError
 from syndic.methods.learning.result import LearnModel, scores_of
-from syndic.methods.learning.rows import Encoding
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.multiclass import shares
 from syndic.model.erm.second_order import STEPS
@@ -35,7 +35,7 @@ class LinearPredictor:
     """
 
     model: LearnModel
-    encoding: Encoding
+    design: Design
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class LinearPredictor:
     @cached_property
     def classes(self) -> tuple[Any, ...]:
         """The classes in the order of `predict_proba`; none for a number."""
-        column, found = self.encoding.schema[self.encoding.label], self.model.classes
+        column, found = self.design.schema[self.design.label], self.model.classes
         if not found:
             return ()
         if len(found) == 1:
@@ -59,12 +59,12 @@ class LinearPredictor:
 
     def decision_function(self, rows: Any) -> Numbers:
         """Return the score of each row for each model, above 0 for the class."""
-        schema = self.encoding.schema.select(name for name in self.encoding.schema.names if name != self.model.label)
+        schema = self.design.schema.select(name for name in self.design.schema.names if name != self.model.label)
         source = open_rows(rows)
-        batches = (self.encoding.design.rows(coded) for coded in Table(schema, source).batches(schema.names))
+        batches = (self.design.rows(coded) for coded in Table(schema, source).batches(schema.names))
         # rounded as in the method
-        parts = [scores_of(self.model, self.encoding, np.trunc(rows * STEPS) / STEPS) for rows in batches]
-        return np.concatenate([np.empty((0, self.encoding.models)), *parts])
+        parts = [scores_of(self.model, self.design, np.trunc(rows * STEPS) / STEPS) for rows in batches]
+        return np.concatenate([np.empty((0, self.design.models)), *parts])
 
     def predict(self, rows: Any) -> NDArray[Any]:
         """Return the most likely class of each row, or a number in the label's own unit, within its bounds."""
@@ -73,7 +73,7 @@ class LinearPredictor:
             middle, half = self._label_unit
             return np.asarray(middle + half * np.clip(scores[:, 0], -1.0, 1.0))
         places = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(np.int64)
-        kind = np.bool_ if isinstance(self.encoding.schema[self.model.label], Boolean) else object
+        kind = np.bool_ if isinstance(self.design.schema[self.model.label], Boolean) else object
         return np.asarray(np.array(self.classes, dtype=kind)[places])
 
     def predict_proba(self, rows: Any) -> NDArray[np.float64]:
@@ -91,7 +91,7 @@ class LinearPredictor:
     @property
     def shortening(self) -> float:
         """The factor by which the method clips a row with every number in the middle of its bounds."""
-        length, design = 0.0, self.encoding.design
+        length, design = 0.0, self.design
         if not design.clipped:
             return 1.0
         symmetric = design.scale == "symmetric"
@@ -137,11 +137,11 @@ class LinearPredictor:
 
     @property
     def _columns(self) -> tuple[Column, ...]:
-        return tuple(column for column in self.encoding.schema.columns if column.name != self.model.label)
+        return tuple(column for column in self.design.schema.columns if column.name != self.model.label)
 
     @cached_property
     def _label_unit(self) -> tuple[float, float]:
-        _, least, most = bins_of(self.encoding.schema[self.model.label])
+        _, least, most = bins_of(self.design.schema[self.model.label])
         return least / 2 + most / 2, most / 2 - least / 2
 
     def _unit(self, name: str) -> tuple[float, float]:
@@ -152,6 +152,6 @@ class LinearPredictor:
         _, least, most = bins_of(column)
         if most <= least:
             return 0.0, 0.0
-        if self.encoding.design.scale == "symmetric":
+        if self.design.scale == "symmetric":
             return 2 / (most - least), -2 * least / (most - least) - 1
         return 1 / (most - least), -least / (most - least)

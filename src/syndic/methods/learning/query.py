@@ -10,8 +10,9 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from syndic.data.design import Design
 from syndic.errors import InputError
-from syndic.methods.learning.rows import ROOM, Encoding, PartyRows
+from syndic.methods.learning.rows import ROOM, PartyRows
 from syndic.model.erm.loss import Loss, Numbers, Objective
 from syndic.model.erm.posterior import Posterior
 from syndic.model.erm.second_order import STEPS, UNIT, Newton
@@ -59,16 +60,16 @@ class GradientQuery(Query):
 
     def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
         """Return the sums, clipped to their public bound, which never increases the distance between neighbours."""
-        total = np.zeros(holding.encoding.shape, dtype=np.int64)
+        total = np.zeros(holding.design.shape, dtype=np.int64)
         for rows in holding.batches():
             total += rows.gradient_steps(weights, self.loss, self.clip)
         most = self.largest(holding.people, holding.rows)
         return np.clip(total, -most, most).ravel()
 
 
-def gradient_query(encoding: Encoding, loss: Loss, *, clip: float, records: int, rounds: int) -> GradientQuery:
+def gradient_query(design: Design, loss: Loss, *, clip: float, records: int, rounds: int) -> GradientQuery:
     """Return the query of each round; `records` is how many records one person adds, removes, or both."""
-    models, features = encoding.shape
+    models, features = design.shape
     return GradientQuery(
         rounds=rounds,
         part=Fraction(1, rounds),
@@ -140,22 +141,18 @@ class ModelQuery(Query):
 
     def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:  # noqa: ARG002 (asked once)
         """Return the model times the party's part of all people, in steps."""
-        return self.steps(self.model(holding), holding.share)
+        most = self.largest(0, 0)
+        return np.clip(np.rint(self.model(holding) * (holding.share / self.unit)), -most, most).astype(np.int64).ravel()
 
     def model(self, holding: PartyRows) -> Numbers:
         """Return the party's minimiser (model, feature), inside the public radius. Private."""
         rows, labels = holding.matrix()
         factor = min(1.0, (ROOM - len(rows) / holding.declared) / (ROOM - 1))
         if len(rows) == 0 or factor <= 0:
-            return np.zeros(holding.encoding.shape)
+            return np.zeros(holding.design.shape)
         found = np.stack([self._one(rows, each, holding.people) for each in labels.T])
         length = float(np.linalg.norm(found))
         return found * (factor if length <= self.radius else factor * self.radius / length)
-
-    def steps(self, model: Numbers, share: float) -> NDArray[np.int64]:
-        """Return the model times the party's part, in steps."""
-        most = self.largest(0, 0)
-        return np.clip(np.rint(model * (share / self.unit)), -most, most).astype(np.int64).ravel()
 
     def _one(self, rows: Numbers, labels: Numbers, people: int) -> Numbers:
         ratio = people / len(rows)
@@ -168,7 +165,7 @@ class ModelQuery(Query):
 
 
 def model_query(
-    encoding: Encoding,
+    design: Design,
     objective: Objective,
     *,
     people: Mapping[str, int],
@@ -184,7 +181,7 @@ def model_query(
     except for the tolerance. `alone` omits that factor: the sensitivity of one party's model by itself. `sized` says
     that parties have exactly so many rows. Otherwise a person changes the factor for too many rows by 1 / people.
     """
-    models, features = encoding.shape
+    models, features = design.shape
     total, penalty = sum(people.values()), objective.regularisation
     slope = objective.loss.lipschitz * sqrt(models)
     radius = sqrt(2 * _LARGEST_LOSS * models / penalty)

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from syndic.data import Table, open_source
 from syndic.data.coding import INTERCEPT
+from syndic.data.design import Design
 from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import Result
-from syndic.methods.learning.rows import Encoding
+from syndic.methods.learning.rows import batches
 from syndic.model.erm.loss import Numbers
 
 # the constant in the intercept's column of the design matrix
@@ -55,7 +56,7 @@ class LearnResult(Result):
     """The model, and with `path` every iterate (round, model x feature). All of it is released."""
 
     model: LearnModel
-    encoding: Encoding
+    design: Design
     path: NDArray[np.float64] | None = None
 
     def files(self) -> Mapping[str, Any]:
@@ -81,23 +82,10 @@ class LearnResult(Result):
         }
 
     def scores(self, source: Any) -> Numbers:
-        """Return scores (row, model) for rows with the study's columns: above 0 predicts the class."""
-        table = Table(schema=self.encoding.schema, source=open_source(source))
-        parts = [scores_of(self.model, self.encoding, batch.plain) for batch in self.encoding.batches(table)]
-        return np.concatenate([np.empty((0, self.encoding.models)), *parts])
-
-    def predict(self, source: Any) -> list[str] | Numbers:
-        """Return the most likely class of each row ("" if a single class is not predicted), or a number in [-1, 1].
-
-        `Release.model` predicts in the label's own unit.
-        """
-        scores = self.scores(source)
-        classes = self.model.classes
-        if not classes:
-            return np.asarray(scores[:, 0])
-        if len(classes) == 1:
-            return [classes[0] if score > 0 else "" for score in scores[:, 0]]
-        return [classes[place] for place in scores.argmax(axis=1)]
+        """Return scores (row, model) for rows with the study's columns, as learnt; `Release.model` predicts by them."""
+        table = Table(schema=self.design.schema, source=open_source(source))
+        parts = [scores_of(self.model, self.design, batch.plain) for batch in batches(self.design, table)]
+        return np.concatenate([np.empty((0, self.design.models)), *parts])
 
     def _coefficients(self) -> str:
         text = io.StringIO()
@@ -110,55 +98,55 @@ class LearnResult(Result):
         return text.getvalue()
 
 
-def split_weights(weights: Numbers, encoding: Encoding, limits: Numbers | None = None) -> dict[str, Any]:
+def split_weights(weights: Numbers, design: Design, limits: Numbers | None = None) -> dict[str, Any]:
     """Return weights (model, feature) as the model's features, coefficients and intercepts.
 
     With limits, the last weight is an intercept.
     """
-    names = encoding.design.features
+    names = design.features
     if limits is not None:
         coefficients, intercepts = _rows(weights[:, :-1]), tuple(weights[:, -1].tolist())
         return {"features": names, "coefficients": coefficients, "intercepts": intercepts, "limits": _rows(limits)}
-    if not encoding.intercept:
-        zero = (0.0,) * encoding.models
+    if not design.intercept:
+        zero = (0.0,) * design.models
         return {"features": names, "coefficients": _rows(weights), "intercepts": zero}
     intercepts = tuple((weights[:, -1] * _INTERCEPT_VALUE).tolist())
     return {"features": names[:-1], "coefficients": _rows(weights[:, :-1]), "intercepts": intercepts}
 
 
-def weights_of(model: LearnModel, encoding: Encoding) -> Numbers:
+def weights_of(model: LearnModel, design: Design) -> Numbers:
     """Return the weights (model, feature) of a model, the intercept's last."""
     coefficients = np.array(model.coefficients, dtype=np.float64)
-    if not encoding.intercept:
+    if not design.intercept:
         return coefficients
     return np.column_stack([coefficients, np.array(model.intercepts) / _INTERCEPT_VALUE])
 
 
-def scores_of(model: LearnModel, encoding: Encoding, rows: Numbers) -> Numbers:
+def scores_of(model: LearnModel, design: Design, rows: Numbers) -> Numbers:
     """Return the scores (row, model) of rows of features."""
     if not model.limits:
-        return np.asarray(rows @ weights_of(model, encoding).T)
+        return np.asarray(rows @ weights_of(model, design).T)
     within = np.clip(rows, *np.array(model.limits).T)
     return np.asarray(within @ np.array(model.coefficients).T + np.array(model.intercepts))
 
 
-def read_model(folder: Path, encoding: Encoding) -> LearnResult:
+def read_model(folder: Path, design: Design) -> LearnResult:
     """Read back `model.json` and `path.csv`."""
     model = from_file(folder / "model.json", LearnModel)
-    features = encoding.design.features[: encoding.design.dimension - encoding.intercept]
-    whole = len(model.coefficients) == len(model.intercepts) == encoding.models
+    features = design.features[: design.dimension - design.intercept]
+    whole = len(model.coefficients) == len(model.intercepts) == design.models
     whole = whole and all(len(row) == len(features) for row in model.coefficients)
-    whole = whole and len(model.limits) == (0 if encoding.clipped else len(features))
-    if not whole or (model.label, model.classes, model.features) != (encoding.label, encoding.classes, features):
+    whole = whole and len(model.limits) == (0 if design.clipped else len(features))
+    if not whole or (model.label, model.classes, model.features) != (design.label, design.classes, features):
         raise InputError(f"{folder.name}: model.json does not have the features and classes of the study")
     path = folder / "path.csv"
     if not path.exists():
-        return LearnResult(model=model, encoding=encoding)
+        return LearnResult(model=model, design=design)
     try:
         iterates = np.loadtxt(path, delimiter=",", ndmin=2)[:, 1:]
     except ValueError:
         raise InputError(f"{path.name}: cannot be read: it must be a table of numbers") from None
-    return LearnResult(model=model, encoding=encoding, path=iterates)
+    return LearnResult(model=model, design=design, path=iterates)
 
 
 def _rows(weights: Numbers) -> tuple[tuple[float, ...], ...]:

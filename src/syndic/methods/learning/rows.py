@@ -8,16 +8,13 @@ library, so that one record changes a sum by its own term and by nothing else.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
-from typing import Final, Literal, final
+from typing import Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Boolean, Schema, Table
-from syndic.data.column import Codes, Listed
+from syndic.data import Table
 from syndic.data.design import Design
-from syndic.document import Document
 from syndic.model.erm.loss import Loss, Numbers
 from syndic.model.erm.multiclass import joint_slope, shortening
 from syndic.model.erm.second_order import LARGEST_NORM, STEPS, WEIGHT_STEPS, exact_rows, within_norm
@@ -26,71 +23,6 @@ from syndic.model.erm.second_order import LARGEST_NORM, STEPS, WEIGHT_STEPS, exa
 _CHUNK: Final = 2**16
 ROOM: Final = 2
 """Times the declared rows: a party's model gets smaller beyond the declared ones and is zero from here on."""
-
-
-@final
-class Encoding(Document, dict=True):
-    """The encoding of a row as numbers, and the classes. Public, as the schema is.
-
-    Without `positive`, a label with two values has one model for the second value, a label with more values has one
-    model for each against all others, and a number is predicted directly, scaled to [-1, 1] by its bounds.
-    """
-
-    schema: Schema
-    label: str
-    positive: str | None = None
-    scale: Literal["unit", "symmetric"] = "unit"
-    intercept: bool = True
-    clipped: bool = True
-
-    @cached_property
-    def classes(self) -> tuple[str, ...]:
-        """The values that have a model of their own; none for a number."""
-        column = self.schema[self.label]
-        if not isinstance(column, Listed | Boolean):
-            return ()
-        values = column.values if isinstance(column, Listed) else column.labels()[: column.levels]
-        if self.positive is not None:
-            return (self.positive,)
-        return values[1:] if len(values) == 2 else values
-
-    @cached_property
-    def design(self) -> Design:
-        """The features, scaled by public bounds into the unit ball."""
-        first = self.classes[0] if self.classes else self.positive
-        return Design(
-            schema=self.schema,
-            label=self.label,
-            positive=first,
-            scale=self.scale,
-            intercept=self.intercept,
-            clipped=self.clipped,
-        )
-
-    @property
-    def models(self) -> int:
-        """Number of models: one for each class, or one."""
-        return max(1, len(self.classes))
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Models, and features of each."""
-        return self.models, self.design.dimension
-
-    def batches(self, table: Table) -> Iterator["Rows"]:
-        """Yield the rows a batch at a time. Private."""
-        for coded in table.batches(self.schema.names):
-            features, labels = self.design.rows(coded), self._labels(coded[self.label])
-            for start in range(0, len(features), _CHUNK):
-                part = slice(start, start + _CHUNK)
-                yield Rows(features=np.trunc(features[part] * STEPS), labels=labels[part])
-
-    def _labels(self, codes: Codes) -> Numbers:
-        if not self.classes:
-            return self.design.labels(codes)[:, None]
-        known = self.schema[self.label].labels()
-        places = np.array([known.index(each) for each in self.classes])
-        return np.where(np.asarray(codes)[:, None] == places, 1.0, -1.0)
 
 
 @final
@@ -129,13 +61,22 @@ class Rows:
         return total
 
 
+def batches(design: Design, table: Table) -> Iterator[Rows]:
+    """Yield a table's rows a batch at a time. Private."""
+    for coded in table.batches(design.schema.names):
+        features, labels = design.rows(coded), design.labels(coded[design.label])
+        for start in range(0, len(features), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            yield Rows(features=np.trunc(features[part] * STEPS), labels=labels[part])
+
+
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PartyRows:
     """One party's rows. Public: its number of people, the most rows of one person, its part of all people."""
 
     table: Table
-    encoding: Encoding
+    design: Design
     people: int
     rows: int
     share: float
@@ -147,11 +88,11 @@ class PartyRows:
 
     def batches(self) -> Iterator[Rows]:
         """Yield the rows in batches."""
-        return self.encoding.batches(self.table)
+        return batches(self.design, self.table)
 
     def matrix(self) -> tuple[Numbers, Numbers]:
         """Return features and labels at once, reading no more than `ROOM` times the declared rows. Private."""
-        models, features = self.encoding.shape
+        models, features = self.design.shape
         rows, labels, left = [np.empty((0, features))], [np.empty((0, models))], ROOM * self.declared
         for batch in self.batches():
             rows.append(batch.plain[:left])

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from syndic.data.design import Design
 from syndic.methods.learning.query import Query, few_round_queries, gradient_query, model_query
-from syndic.methods.learning.rows import Encoding
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.posterior import Layout, Posterior
@@ -117,17 +117,14 @@ class Averaging(Scheme):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Descent(Scheme):
-    """Gradient descent from zero; the penalty needs no rows and is added here. `linear` is added to every gradient."""
+    """Gradient descent from zero; the penalty needs no rows and is added here."""
 
     rate: float
     regularisation: float
-    linear: Numbers | None = None
 
     def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:  # noqa: ARG002 (the same in every round)
         """Return the weights after one step against the noisy mean gradient."""
         gradient = opened.total.reshape(self.shape) / opened.people + self.regularisation * before.weights
-        if self.linear is not None:
-            gradient = gradient + self.linear
         return Iterate(weights=before.weights - self.rate * gradient)
 
 
@@ -200,20 +197,20 @@ def _belief(iterate: Iterate) -> Belief:
     return iterate.kept
 
 
-def scheme_of(method: "Learn", unit: Unit, encoding: Encoding, people: Mapping[str, int]) -> Scheme:
+def scheme_of(method: "Learn", unit: Unit, design: Design, people: Mapping[str, int]) -> Scheme:
     """Return a method's scheme; `people` are the public numbers of people of the parties that take part."""
-    objective, shape, total, records = method.objective, encoding.shape, sum(people.values()), unit.l1_of_counts()
+    objective, shape, total, records = method.objective, design.shape, sum(people.values()), unit.l1_of_counts()
     if method.averages_models:
         alone = method.scheme == "pathak"
         sized, rows = unit.sizes_are_public, unit.rows
-        query = model_query(encoding, objective, people=people, records=records, rows=rows, sized=sized, alone=alone)
+        query = model_query(design, objective, people=people, records=records, rows=rows, sized=sized, alone=alone)
         return Averaging(stages=((query, 1),), shape=shape, people=total)
     if method.scheme == "posterior":
-        columns, numbers = zip(*encoding.design.blocks, strict=True)
+        columns, numbers = zip(*design.blocks, strict=True)
         posterior = Posterior(
             loss=objective.loss,
             layout=Layout(np.array(columns), np.array(numbers)),
-            models=encoding.models,
+            models=design.models,
             people=total,
             rows=unit.rows,
             neighbours=unit.neighbours,
@@ -232,9 +229,9 @@ def scheme_of(method: "Learn", unit: Unit, encoding: Encoding, people: Mapping[s
         )
         stages = tuple((query, 1) for query in few_round_queries(newton))
         return FewRounds(stages=stages, shape=shape, people=total, method=newton)
-    gradients = gradient_query(encoding, objective.loss, clip=method.clip, records=records, rounds=method.rounds)
+    gradients = gradient_query(design, objective.loss, clip=method.clip, records=records, rounds=method.rounds)
     # one over the largest curvature of the objective
-    rate = 1.0 if method.as_published else 1 / (objective.loss.smoothness + method.regularisation)
+    rate = 1 / (objective.loss.smoothness + method.regularisation)
     return Descent(
         stages=((gradients, method.rounds),),
         shape=shape,

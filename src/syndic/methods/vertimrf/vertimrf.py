@@ -32,7 +32,7 @@ from typing import ClassVar, Literal, final
 import msgspec
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Method, Nothing, Party, Requires, Session, Terms, budgets_of, step
+from syndic.kernel import SAME_PEOPLE, Method, Nothing, Party, Requires, Session, Terms, budgets_of, step
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.vertimrf.account import Shares, oracle_account, printed_account, sketch_account
 from syndic.methods.vertimrf.coordinator import (
@@ -147,19 +147,11 @@ class Vertimrf(Method, tag="vertimrf"):
     @property
     def requires(self) -> Requires:
         """The same people at every party, each with columns of its own."""
-        published = self.as_published and self.way == "sketch"
-        return Requires(
-            people="same",
-            columns="apart",
-            delta="noise on models and encodings",
-            neighbours="add_remove" if published else "replace",
-            rows=1,
-            parties=1,
-            because="the published sketches are for add_remove"
-            if published
-            else "aligned rows show which people are in the data, and every party is charged for the whole release",
-            least_parties=2,
-        )
+        usual = msgspec.structs.replace(SAME_PEOPLE, delta="noise on models and encodings")
+        if not (self.as_published and self.way == "sketch"):
+            return usual
+        because = "the published sketches are for add_remove"
+        return msgspec.structs.replace(usual, neighbours="add_remove", because=because)
 
     def plan(self, terms: Terms) -> VertimrfPlan:
         """Choose the bins of encoded columns, and calibrate the noise of models, counts and encodings."""

@@ -47,7 +47,8 @@ def test_smaller_epsilons_do_not_help(epsilon: float, true: float) -> None:
 @pytest.mark.parametrize(("columns", "gamma", "others", "true"), [(15, "1", 11300, 0.062), (2, "3/10", 1000, 8e-4)])
 def test_other_people_in_the_same_values_do_not_hide_it(columns: int, gamma: str, others: int, true: float) -> None:
     plan = printed_plan(epsilon=0.4, delta=1e-5, columns=columns, gamma=Fraction(gamma))
-    found = sketch_delta(plan, columns=columns, epsilon=0.4, others=others, points=2**20)
+    with_others = msgspec.structs.replace(plan, phantoms=plan.phantoms + others)
+    found = sketch_delta(with_others, columns=columns, epsilon=0.4, points=2**20)
     assert found.lower == pytest.approx(true, rel=0.02)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from syndic.advice.forecast import scaled
+from syndic.advice.budgets import scaled
 from syndic.advice.law import homm_of
 from syndic.data import Categorical, SparseCounts, decode_rows
 from syndic.data.schema import Column

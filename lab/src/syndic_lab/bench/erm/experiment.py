@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 
 from syndic.model.erm.loss import Logistic, Objective, Squared
 from syndic.model.erm.multiclass import JointObjective
-from syndic.model.erm.noise_law import LawName
-from syndic.model.erm.private import (
+from syndic.model.erm.second_order import Newton
+from syndic.privacy.account import gaussian_sigma
+from syndic_lab.bench.erm.cohort import Cohort
+from syndic_lab.bench.erm.data import Split
+from syndic_lab.bench.erm.newton import newton_models
+from syndic_lab.bench.erm.noise_law import LawName
+from syndic_lab.bench.erm.private import (
     GradientMethod,
     GradientNoise,
     ModelMethod,
@@ -25,11 +30,6 @@ from syndic.model.erm.private import (
     model_noise,
     two_noises,
 )
-from syndic.model.erm.second_order import Newton
-from syndic.privacy.account import gaussian_sigma
-from syndic_lab.bench.erm.cohort import Cohort
-from syndic_lab.bench.erm.data import Split
-from syndic_lab.bench.erm.newton import newton_models
 from syndic_lab.bench.erm.published import POSITIONS
 from syndic_lab.bench.row import standard_error
 

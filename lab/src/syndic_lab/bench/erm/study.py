@@ -91,11 +91,11 @@ class StudyData:
 
     def best_accuracy(self) -> float:
         """Return the share of test rows that the minimiser over all rows, without privacy, has right."""
-        design = self.study({"scheme": "newton"}).plan_as(LearnPlan).encoding.design
+        design = self.study({"scheme": "newton"}).plan_as(LearnPlan).design
         x, y = design.matrix(Table(schema=self.schema, source=open_source(self.train)))
-        weights = minimise(Objective(Logistic(), _PENALTY), x, y, tolerance=1e-7).weights
+        weights = minimise(Objective(Logistic(), _PENALTY), x, y[:, 0], tolerance=1e-7).weights
         tests, truth = design.matrix(Table(schema=self.schema, source=open_source(self.test)))
-        return float((np.where(tests @ weights > 0, 1.0, -1.0) == truth).mean())
+        return float((np.where(tests @ weights > 0, 1.0, -1.0) == truth[:, 0]).mean())
 
 
 def adult() -> StudyData:

@@ -12,10 +12,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from syndic.data.design import into_ball
-from syndic.model.erm.private import gradient_noise, model_noise
 from syndic_lab.bench.erm.cohort import Cohort
 from syndic_lab.bench.erm.data import Split
 from syndic_lab.bench.erm.experiment import TOLERANCE, Experiment
+from syndic_lab.bench.erm.private import gradient_noise, model_noise
 from syndic_lab.bench.row import Row, standard_error
 
 PARTIES, RECORDS, DIMENSION, LAMBDA = 20, 100, 8, 0.01

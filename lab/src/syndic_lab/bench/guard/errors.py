@@ -123,8 +123,8 @@ def _of_gram(protocol: Gram) -> Judged:
 def _of_risk(scheme: Literal["newton", "mpc_out"], iterations: int | None = None) -> Judged:
     protocol = Learn(label="d", positive="true", regularisation=_PENALTY, scheme=scheme, iterations=iterations)
     table = Table(schema=schema_of(), source=open_source(people()))
-    features, labels = study_of(protocol, _REPLACE, 1.0).plan_as(LearnPlan).encoding.design.matrix(table)
-    truth = minimise(Objective(Logistic(), _PENALTY), features, labels, tolerance=1e-9).weights
+    features, labels = study_of(protocol, _REPLACE, 1.0).plan_as(LearnPlan).design.matrix(table)
+    truth = minimise(Objective(Logistic(), _PENALTY), features, labels[:, 0], tolerance=1e-9).weights
     # the last column is the same for everybody, and its weight times that is the intercept
     truth = np.append(truth[:-1], truth[-1] * features[0, -1])
 

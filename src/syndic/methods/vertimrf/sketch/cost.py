@@ -29,17 +29,14 @@ def sketch_delta(
     epsilon: float,
     neighbours: Neighbours = "add_remove",
     keys: int = 1,
-    others: int = 0,
     points: int = POINTS,
 ) -> Bracket:
     """Return the true delta at `epsilon` of sketches of `columns` columns under each of `keys` independent keys.
 
-    It holds against everybody who does not have the keys. `others`: other people in each of the person's values. They
-    add uncertainty for the attacker only if they are really present, so a guarantee uses 0. Both bounds are for the
-    worst pair of tables. For `replace` with three columns or more, or very many ranks, the upper bound passes through
-    the table without the person, and the lower bound is that of `add_remove`, from the old values alone.
+    It holds against everybody who does not have the keys. Both bounds are for the worst pair of tables. For `replace`
+    with three columns or more, or very many ranks, the upper bound passes through the table without the person, and the
+    lower bound is that of `add_remove`, from the old values alone.
     """
-    plan = msgspec.structs.replace(plan, phantoms=plan.phantoms + others)
     law, repetitions = loss_law(plan, columns), plan.repetitions * keys
     worst = (replaced_laws(plan, columns) if neighbours == "replace" else ()) or (law.added(), law.removed())
     lower = max(delta_below(losses, repetitions=repetitions, epsilon=epsilon, points=points) for losses in worst)

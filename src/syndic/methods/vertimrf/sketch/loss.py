@@ -113,9 +113,9 @@ def _one_of_two(plan: SketchPlan, log_ratio: NDArray[np.float64]) -> Losses:
     return chances.ravel(), (ratio[:, None, :] - ratio[None, :, :]).ravel()
 
 
-def loss_law(plan: SketchPlan, columns: int, others: int = 0) -> LossLaw:
-    """Return the losses of `columns` sketches of one key, with `others` other people in each of the person's values."""
-    elements = plan.phantoms + others
+def loss_law(plan: SketchPlan, columns: int) -> LossLaw:
+    """Return the losses of `columns` sketches of one key, for a person alone in each value."""
+    elements = plan.phantoms
     if elements < 1 or columns < 1:
         raise InputError(f"sketches of {columns} columns with {plan.phantoms} phantoms hide nobody: use more phantoms")
     ranks = np.arange(plan.floor + 1, plan.top, dtype=np.float64)

@@ -13,7 +13,8 @@ from typing import Literal, final
 import numpy as np
 
 from syndic.errors import InputError
-from syndic.model.erm.noise_law import (
+from syndic.privacy import gaussian_epsilon
+from syndic_lab.bench.erm.noise_law import (
     Gaussian,
     Law,
     LawName,
@@ -23,7 +24,6 @@ from syndic.model.erm.noise_law import (
     law,
     objective_noise,
 )
-from syndic.privacy import gaussian_epsilon
 
 Variant = Literal["sound", "as_published"]
 ModelMethod = Literal["MPC Out P", "Pathak", "Local Out P", "Central Out P"]

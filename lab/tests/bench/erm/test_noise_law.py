@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from syndic.errors import InputError
-from syndic.model.erm.noise_law import (
+from syndic.privacy import gaussian_epsilon
+from syndic_lab.bench.erm.noise_law import (
     CoordinateLaplace,
     Gaussian,
     Law,
@@ -18,7 +19,7 @@ from syndic.model.erm.noise_law import (
     law,
     objective_noise,
 )
-from syndic.model.erm.private import (
+from syndic_lab.bench.erm.private import (
     GradientMethod,
     ModelMethod,
     Setting,
@@ -28,7 +29,6 @@ from syndic.model.erm.private import (
     model_noise,
     two_noises,
 )
-from syndic.privacy import gaussian_epsilon
 
 HALF, MILLI, E5 = Fraction(1, 2), Fraction(1, 1000), Fraction(1, 10**5)
 
