@@ -36,10 +36,12 @@ LEVELS_SHARE: Final = Fraction(3, 20)
 PARITY_SHARE: Final = Fraction(1, 100)
 """Share of the budget for parities of sets of columns. What is found at it is strong; more would cost other tables."""
 
-# Interpreter, libraries and compiled kernels.
+# Interpreter, libraries and compiled kernels: at most, and as a rule.
 BASE_BYTES: Final = 350 * 10**6
-# Of one cell of the model: the engine's own bound while it fits, and the model before and after.
+_USUAL_BASE: Final = 250 * 10**6
+# Of one cell of the model: the engine's own bound while it fits with the model before; and while it is only kept.
 CELL_BYTES: Final = 96
+_KEPT_BYTES: Final = 24
 COLUMN_BYTES: Final = 1 << 18
 # Of one count that the model is fitted to: the engine's own bound, with what its optimiser remembers.
 FITTED_BYTES: Final = 424
@@ -70,6 +72,7 @@ class Size(Document):
     rooms: tuple[RoundLimits, ...]
     model_cells: int
     memory_bytes: int
+    expected_bytes: int
 
     @property
     def round_cells(self) -> int:
@@ -276,18 +279,18 @@ def _count_bytes(terms: Terms) -> int:
 
 
 def _size(terms: Terms, rooms: Sequence[RoundLimits], cells: int, rows: int | None) -> Size:
-    columns = len(terms.schema.columns)
     drawn = most_drawn(terms) if rows is None else rows
     single, pairs, *chosen = (one.cells for one in rooms)
-    fitted = single + min(pairs, int(_PAIRS * cells)) + sum(chosen)
-    largest = max(one.cells for one in rooms)
-    memory = (
-        BASE_BYTES
-        + COLUMN_BYTES * columns
-        + VALUE_BYTES * drawn * columns
-        + CELL_BYTES * cells
-        + FITTED_BYTES * fitted
-        + OPENED_BYTES * (single + pairs + sum(chosen))
-        + _count_bytes(terms) * largest
-    )
-    return Size(rooms=tuple(rooms), model_cells=cells, memory_bytes=memory)
+    memory = _memory(terms, drawn, cells, (single, pairs, sum(chosen)), max(one.cells for one in rooms))
+    return Size(rooms=tuple(rooms), model_cells=cells, memory_bytes=BASE_BYTES + memory, expected_bytes=0)
+
+
+def _memory(terms: Terms, drawn: int, cells: int, opened: tuple[int, int, int], largest: int) -> int:
+    """Return the bytes of what grows with the study: a round is counted, the model is fitted, or rows are drawn."""
+    single, pairs, chosen = opened
+    fitted = single + min(pairs, int(_PAIRS * cells)) + chosen
+    counting = _KEPT_BYTES * cells + _count_bytes(terms) * largest
+    fitting = CELL_BYTES * cells + FITTED_BYTES * fitted
+    columns = len(terms.schema.columns)
+    drawing = _KEPT_BYTES * cells + VALUE_BYTES * drawn * columns
+    return COLUMN_BYTES * columns + OPENED_BYTES * sum(opened) + max(counting, fitting, drawing)
