@@ -16,7 +16,7 @@ FOUND = Found(at_most=300.0, expected=200.0, megabytes=180.0, seconds=2.0, annou
 SMALL = [
     Point(rows=200, columns=3),
     Point(rows=200, columns=4, cut="columns", levels=3),
-    Point(rows=200, columns=3, parties=3, method="marginals"),
+    Point(rows=210, columns=3, parties=3, method="marginals"),
 ]
 
 

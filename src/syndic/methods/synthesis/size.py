@@ -10,6 +10,7 @@ from math import sqrt
 from typing import Final, Literal, final
 
 from syndic.data import Categorical, Ordinal, Schema
+from syndic.data.counting import covered_cells
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
@@ -36,13 +37,13 @@ LEVELS_SHARE: Final = Fraction(3, 20)
 PARITY_SHARE: Final = Fraction(1, 100)
 """Share of the budget for parities of sets of columns. What is found at it is strong; more would cost other tables."""
 
-# Interpreter, libraries and compiled kernels: at most, and as a rule.
+# Interpreter, libraries and compiled kernels.
 BASE_BYTES: Final = 350 * 10**6
-_USUAL_BASE: Final = 250 * 10**6
-# Of one cell of the model: the engine's own bound while it fits with the model before; and while it is only kept.
+# Of one cell of the model: the engine's own bound while it fits or compares all pairs; and while the model is kept.
 CELL_BYTES: Final = 96
 _KEPT_BYTES: Final = 24
-COLUMN_BYTES: Final = 1 << 18
+# Of one column of rows while they are read.
+COLUMN_BYTES: Final = 1 << 20
 # Of one count that the model is fitted to: the engine's own bound, with what its optimiser remembers.
 FITTED_BYTES: Final = 424
 # Of one count of the largest round: as integer, under masks and in a message, at both ends.
@@ -51,6 +52,13 @@ COUNT_BYTES: Final = 64
 OPENED_BYTES: Final = 24
 # Of one value of one synthetic row: its code, its value and the room to draw it.
 VALUE_BYTES: Final = 32
+
+# What runs use of these bounds as a rule (`syndic bench growth`): a base, bytes of a cell, shares of what may be built.
+_USUAL_BASE: Final = 285 * 10**6
+_USUAL_CELL: Final = 48
+_USUAL_MODEL: Final = 0.6
+_USUAL_PAIRS: Final = 0.2
+_USUAL_CHOSEN: Final = 0.4
 
 MOST_VALUES: Final = 10_000_000
 """Values of all rows that are drawn where the study does not say how many rows: more say nothing more."""
@@ -67,7 +75,7 @@ _ROUNDS_PART: Final = 4
 
 @final
 class Size(Document):
-    """What every round may ask, the cells of the model, and bytes in all at the busiest role, at most."""
+    """What every round may ask, the cells of the model, and bytes at the busiest role: at most, and as a rule."""
 
     rooms: tuple[RoundLimits, ...]
     model_cells: int
@@ -279,18 +287,26 @@ def _count_bytes(terms: Terms) -> int:
 
 
 def _size(terms: Terms, rooms: Sequence[RoundLimits], cells: int, rows: int | None) -> Size:
-    drawn = most_drawn(terms) if rows is None else rows
     single, pairs, *chosen = (one.cells for one in rooms)
-    memory = _memory(terms, drawn, cells, (single, pairs, sum(chosen)), max(one.cells for one in rooms))
-    return Size(rooms=tuple(rooms), model_cells=cells, memory_bytes=BASE_BYTES + memory, expected_bytes=0)
+    within, later = min(pairs, int(_PAIRS * cells)), sum(chosen)
+    opened, largest = single + pairs + later, max(one.cells for one in rooms)
+    drawn = most_drawn(terms) if rows is None else rows
+    most = _memory(terms, CELL_BYTES * cells, single + within + later, drawn, opened, largest)
+    # people are upper bounds, of which as many rows are drawn as there are
+    model, fitted = _USUAL_CELL * _USUAL_MODEL * cells, single + _USUAL_PAIRS * within + _USUAL_CHOSEN * later
+    usual = _memory(terms, model, fitted, min(drawn, rows or most_rows(terms)), opened, max(single, pairs))
+    return Size(
+        rooms=tuple(rooms),
+        model_cells=cells,
+        memory_bytes=BASE_BYTES + int(most),
+        expected_bytes=min(_USUAL_BASE + int(usual), BASE_BYTES + int(most)),
+    )
 
 
-def _memory(terms: Terms, drawn: int, cells: int, opened: tuple[int, int, int], largest: int) -> int:
-    """Return the bytes of what grows with the study: a round is counted, the model is fitted, or rows are drawn."""
-    single, pairs, chosen = opened
-    fitted = single + min(pairs, int(_PAIRS * cells)) + chosen
-    counting = _KEPT_BYTES * cells + _count_bytes(terms) * largest
-    fitting = CELL_BYTES * cells + FITTED_BYTES * fitted
-    columns = len(terms.schema.columns)
-    drawing = _KEPT_BYTES * cells + VALUE_BYTES * drawn * columns
-    return COLUMN_BYTES * columns + OPENED_BYTES * sum(opened) + max(counting, fitting, drawing)
+def _memory(terms: Terms, model: float, fitted: float, drawn: int, opened: int, largest: int) -> float:
+    """Return the bytes of what grows with a study: a round is counted, then the model fitted; at the end rows drawn."""
+    columns, kept = len(terms.schema.columns), model * _KEPT_BYTES / CELL_BYTES
+    counting = kept + _count_bytes(terms) * largest + 8 * covered_cells(largest)
+    drawing = kept + VALUE_BYTES * drawn * columns
+    fitting = model + FITTED_BYTES * fitted
+    return COLUMN_BYTES * columns + OPENED_BYTES * opened + max(counting, fitting, drawing)

@@ -7,6 +7,7 @@ Prints one JSON object.
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, final
 
@@ -53,15 +54,15 @@ class Point(Document):
         together = [names[place : place + 2] for place in range(self.columns - 1)]
         tables = (*((name,) for name in names), *map(tuple, together))
         protocol: AnyMethod = Marginals(cliques=tables) if self.method == "marginals" else Synthesis()
-        held = np.array_split(np.array(names), self.parties) if self.cut == "columns" else [()] * self.parties
+        cuts = [place * self.columns // self.parties for place in range(self.parties + 1)]
+        held = [tuple(names[low:high]) if self.cut == "columns" else None for low, high in pairwise(cuts)]
         return Study(
             name="growth",
             unit=Unit(neighbours="replace" if self.cut == "columns" else "add_remove"),
             budget=Budget.of(1, default_delta(max(self.rows, 100))),
             protocol=protocol,
             parties=tuple(
-                Member(name=f"p{place}", people=self.each, columns=tuple(map(str, columns)))
-                for place, columns in enumerate(held)
+                Member(name=f"p{place}", people=self.each, columns=columns) for place, columns in enumerate(held)
             ),
             schema=Schema.from_domain(dict(zip(names, sizes, strict=True))),
             limits=Limits(memory_mb=self.memory_mb, message_mb=64),
