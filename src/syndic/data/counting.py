@@ -23,8 +23,8 @@ MOST_GROUP_CELLS = 2**24
 
 
 def covered_cells(own: int) -> int:
-    """Return about the most cells that tables of so many cells together take while they are counted."""
-    return min(30 * own, MOST_GROUP_CELLS + 4 * own)
+    """Return the most cells, about, that tables of so many cells together take while they are counted."""
+    return min(60 * own, MOST_GROUP_CELLS + 4 * own)
 
 
 @final
