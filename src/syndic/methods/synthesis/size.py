@@ -43,7 +43,7 @@ BASE_BYTES: Final = 350 * 10**6
 CELL_BYTES: Final = 96
 _KEPT_BYTES: Final = 24
 # Of one column of rows while they are read.
-COLUMN_BYTES: Final = 1 << 20
+COLUMN_BYTES: Final = 1 << 18
 # Of one count that the model is fitted to: the engine's own bound, with what its optimiser remembers.
 FITTED_BYTES: Final = 424
 # Of one count of the largest round: as integer, under masks and in a message, at both ends.
