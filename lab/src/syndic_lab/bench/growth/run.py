@@ -70,7 +70,7 @@ def measured(point: Point) -> Found:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{words(point)}: {done.stderr.strip().splitlines()[-1]}")
-    found = from_json(done.stdout.encode(), Found)
+    found = from_json(done.stdout.encode(), Found, where="the worker")
     if found.megabytes > found.at_most:
         raise RuntimeError(f"{words(point)}: {found.megabytes:.0f} MB used, at most {found.at_most:.0f} announced")
     return found
