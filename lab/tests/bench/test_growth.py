@@ -1,5 +1,6 @@
 """The bench of growth: a point is run as it says, beside its plan, and a broken bound is an error."""
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,7 @@ def test_more_memory_than_announced_and_a_run_that_fails_are_errors(monkeypatch:
         returncode, stderr = 0, "MemoryError: no room\n"
         stdout = to_json(replace(FOUND, megabytes=301.0)).decode()
 
-    monkeypatch.setattr(run.subprocess, "run", lambda *_, **__: Done)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: Done)
     with pytest.raises(RuntimeError, match="301 MB used, at most 300"):
         run.measured(SMALL[0])
     Done.returncode = 1
