@@ -9,11 +9,24 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syndic.data import Boolean, Categorical, Column, Date, Domain, Instead, Integer, Ordinal, Real, SparseCounts
-from syndic.data.counting import CellCounter, DenseCounter, cover
+from syndic.data import (
+    Boolean,
+    Categorical,
+    Column,
+    Date,
+    Domain,
+    Instead,
+    Integer,
+    Ordinal,
+    Real,
+    SparseCounts,
+    counting,
+)
+from syndic.data.counting import CellCounter, DenseCounter, cover, covered_cells
 from syndic.data.reading import key_of
 
 TEXTS = st.text(min_size=1, max_size=5).filter(lambda text: text == text.strip() and key_of(text) is not None)
@@ -141,3 +154,29 @@ def test_a_cover_contains_every_clique(domain: Domain, data: st.DataObject) -> N
     groups = cover(domain, cliques)
     assert all(any(set(clique) <= set(group) for group in groups) for clique in cliques)
     assert len(groups) <= max(len(cliques), 1)
+
+
+@pytest.mark.parametrize("columns", [12, 40, 70])
+def test_groups_of_all_pairs_take_no_more_cells_than_is_announced(columns: int) -> None:
+    domain = Domain.of({f"c{place}": (2, 3, 5, 10, 20, 50)[place % 6] for place in range(columns)})
+    pairs = list(itertools.combinations(domain.names, 2))
+    groups = cover(domain, pairs)
+    assert {pair for group in groups for pair in itertools.combinations(group, 2)} >= set(pairs)
+    taken = sum(domain.project(group).size for group in groups)
+    assert taken <= covered_cells(sum(domain.project(pair).size for pair in pairs))
+
+
+def test_counts_do_not_depend_on_the_size_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain, draws = Domain.of({f"c{place}": 3 + place for place in range(6)}), np.random.default_rng(1)
+    batch = {name: draws.integers(0, size, 500) for name, size in zip(domain.names, domain.sizes, strict=True)}
+    cliques = [*itertools.combinations(domain.names, 2), domain.names[1:4]]
+
+    def counted() -> list[Any]:
+        counter = DenseCounter(domain, cliques)
+        counter.add(batch)
+        return [one.values.tolist() for one in counter.factors()]
+
+    large, few = counted(), len(cover(domain, cliques))
+    monkeypatch.setattr(counting, "MOST_GROUP_CELLS", 1)
+    assert len(cover(domain, cliques)) > few
+    assert counted() == large

@@ -24,13 +24,24 @@ else:
 
 
 class Resources(Document):
-    """The resources a run needs, computed from public numbers before any row is read."""
+    """The resources a run needs, computed from public numbers before any row is read.
+
+    `memory_bytes` is an upper bound, which is compared with the study's limits. `expected_bytes` is what such a run is
+    likely to use, where much less than the bound is usual.
+    """
 
     memory_bytes: int
     reply_bytes: int
     seconds: float
     rounds: int = 1
     notes: tuple[str, ...] = ()
+    expected_bytes: int | None = None
+
+    @property
+    def memory_in_words(self) -> str:
+        """The memory of the busiest role."""
+        most = f"at most {self.memory_bytes / 1e6:,.0f} MB of memory"
+        return most if self.expected_bytes is None else f"{most}, about {self.expected_bytes / 1e6:,.0f} MB expected"
 
 
 class SubProtocol(Document):
@@ -116,7 +127,7 @@ class Plan(Document, dict=True):
         if needs.memory_bytes > limits.memory_mb * 10**6 or self.largest_message > limits.message_mb * 10**6:
             what, way_out = self.too_large
             raise InputError(
-                f"{what} would need about {needs.memory_bytes / 1e6:,.0f} MB of memory (limit {limits.memory_mb}) and "
+                f"{what} may need {needs.memory_bytes / 1e6:,.0f} MB of memory (limit {limits.memory_mb}) and "
                 f"messages of {self.largest_message / 1e6:,.1f} MB (limit {limits.message_mb}): {way_out}"
             )
 

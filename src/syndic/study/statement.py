@@ -267,8 +267,8 @@ class PlanSummary(Document):
             *(_line("WARNING", what) for what in statement.departures),
             _line(
                 "needs",
-                f"about {needs.memory_bytes / 1e6:,.0f} MB, {needs.seconds:g} s, {needs.rounds} round(s), replies of "
-                f"about {needs.reply_bytes / 1e6:,.2f} MB",
+                f"{needs.memory_in_words}; about {needs.seconds:g} s, {needs.rounds} round(s), replies of about "
+                f"{needs.reply_bytes / 1e6:,.2f} MB",
             ),
             *(_line("note", note) for note in needs.notes),
         ]

@@ -29,11 +29,11 @@ for seed, party in enumerate(study.parties):
     hidden = draws.random(rows)
     codes = {n: (np.clip(hidden + draws.normal(0, 0.2, rows), 0, 0.999) * s).astype(int) for n, s in sizes.items()}
     sources[party.name] = pa.table(codes)
-announced = sy.plan(study).resources.memory_bytes
+needs = sy.plan(study).resources
 release = sy.simulate(study, sources, seed=1)
 peak = 1e6 * peak_megabytes()
 json.dump({
-    "announced": announced, "peak": peak, "cells": release.result.note.cells,
+    "announced": needs.memory_bytes, "expected": needs.expected_bytes, "peak": peak, "cells": release.result.note.cells,
     "most": study.plan.size.model_cells, "rows": len(release.table),
 }, sys.stdout)
 """
@@ -52,4 +52,5 @@ def test_the_peak_is_below_what_was_announced(columns: int, rows: int, limit: in
     found = run(columns, rows, limit)
     assert found["cells"] <= found["most"] < Adaptive().cells
     assert found["peak"] <= found["announced"] <= limit * 10**6
+    assert found["expected"] / 1.5 <= found["peak"] <= 1.5 * found["expected"]
     assert abs(found["rows"] - 2 * rows) < 600

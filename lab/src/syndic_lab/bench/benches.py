@@ -8,6 +8,7 @@ from syndic_lab.bench.describe import rows as describe_rows
 from syndic_lab.bench.erm.areas import rows as learn_rows
 from syndic_lab.bench.erm.run import rows as erm_rows
 from syndic_lab.bench.estimate.run import rows as estimate_rows
+from syndic_lab.bench.growth.run import rows as growth_rows
 from syndic_lab.bench.guard.run import rows as guard_rows
 from syndic_lab.bench.homm.run import rows as homm_rows
 from syndic_lab.bench.interactions import rows as interactions_rows
@@ -32,6 +33,7 @@ BENCHES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "describe": describe_rows,
     "erm": erm_rows,
     "estimate": estimate_rows,
+    "growth": growth_rows,
     "guard": guard_rows,
     "homm": homm_rows,
     "interactions": interactions_rows,

@@ -10,7 +10,7 @@ import pytest
 from syndic.data import Schema
 from syndic.errors import InputError
 from syndic_lab.bench.model import synthesis as model_synthesis
-from syndic_lab.bench.model import synthesis_data, synthesis_worker
+from syndic_lab.bench.model import synthesis_data
 from syndic_lab.bench.model.synthesis_data import Coded, alike, codes_of, distances, sorted_by, unequal
 
 SCHEMA = Schema.from_domain({"a": 4, "b": 3, "c": 2, "d": 2, "e": 5})
@@ -72,20 +72,6 @@ def test_rows_say_what_was_run_beside_what(monkeypatch: pytest.MonkeyPatch) -> N
     assert lone.rows == 600
 
 
-@pytest.mark.bench
-def test_a_wide_run_is_measured_in_a_process_of_its_own() -> None:
-    memory, seconds = model_synthesis.of_many(8, 300)
-    assert memory.row.startswith("8 columns, 2 parties of 300 rows")
-    assert memory.baseline is not None
-    assert 100 < memory.value <= memory.baseline
-    assert seconds.value > 0
-    study = synthesis_worker.study_of(8, 300)
-    table = synthesis_worker.rows_of(study, 300, 1)
-    for column in study.schema.columns:
-        values = np.asarray(table[column.name])
-        assert 0 <= values.min() <= values.max() < column.size
-
-
 def test_codes_come_back_from_a_table_and_missing_data_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +82,5 @@ def test_codes_come_back_from_a_table_and_missing_data_is_said(
     with pytest.raises(InputError, match="set SYNDIC_DATA"):
         synthesis_data.load("adult", "adult_coded")
     monkeypatch.setenv("SYNDIC_DATA", str(tmp_path))
-    monkeypatch.setattr(model_synthesis, "of_many", lambda *_: iter(()))
     assert list(model_synthesis.rows(quick=True)) == []
     assert "skipped: adult_coded.parquet" in capsys.readouterr().err

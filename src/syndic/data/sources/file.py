@@ -18,6 +18,9 @@ _AS_BYTES = {
     pa.large_string(): pa.large_binary(),
     pa.string_view(): pa.binary_view(),
 }
+# Arrow holds about ten bytes for each value of a batch
+_BATCH_VALUES = 1 << 20
+_LEAST_ROWS = 1 << 12
 SUFFIXES = ".csv, .csv.gz, .tsv, .parquet, .arrow, .feather, .ipc"
 
 
@@ -59,6 +62,7 @@ class ParquetSource:
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Yield slices of row groups."""
         columns = check_columns(self, columns)
+        rows = min(BATCH_ROWS, max(_LEAST_ROWS, _BATCH_VALUES // max(1, len(columns))))
         for file in self.files:
             with reading(f"Parquet file {file.name}"):
                 schema = pq.read_schema(file)
@@ -66,7 +70,7 @@ class ParquetSource:
                 texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
                 with pq.ParquetFile(file, read_dictionary=texts) as reader:
                     left = reader.metadata.num_rows
-                    for batch in reader.iter_batches(BATCH_ROWS, columns=columns):
+                    for batch in reader.iter_batches(rows, columns=columns):
                         left -= batch.num_rows
                         yield _sound(batch.select(columns))
                 if left:

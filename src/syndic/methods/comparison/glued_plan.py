@@ -68,6 +68,7 @@ class GluedPlan(Plan):
         deviation = self.own[self.terms.parties[0].name].account.noise_of(rounds, 1, 1).variance(1) ** 0.5
         return Resources(
             memory_bytes=max(one.memory_bytes for one in sizes),
+            expected_bytes=max(one.expected_bytes for one in sizes),
             reply_bytes=4 * self.rows * columns + 8 * max(sum(room.cells for room in one.rooms) for one in sizes),
             seconds=round(1.0 + rounds * self.rows / 1e6 + 3e-6 * max(one.model_cells for one in sizes), 1),
             notes=(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
+from syndic.data.counting import covered_cells
 from syndic.kernel import (
     ALIGNED,
     GROUPS,
@@ -135,7 +136,7 @@ class MarginalsPlan(Plan):
         deviations = sorted(set(self.deviations(parties)))
         chunk, seconds, trips = self._product
         return Resources(
-            memory_bytes=8 * cells * (parties + 8) + 10**8 + 16 * parties * chunk,
+            memory_bytes=2 * 10**8 + 8 * (cells * (parties + 8) + covered_cells(cells)) + 16 * parties * chunk,
             reply_bytes=max(self.masked_sum.message_bytes, chunk),
             rounds=1 + len(self.masked_sum.rounds("count")) + trips,
             seconds=round(1.0 + people / 1e6 + parties * graph.neighbours * (2e-4 + cells * 2e-8) + seconds, 1),

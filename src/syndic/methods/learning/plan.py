@@ -141,7 +141,7 @@ class LearnPlan(Plan):
         each = 5e-3 + (masks.graph.neighbours if masks else 0) * 2e-5
         seconds = 1.0 + trips * parties * each + scheme.rounds * (people_of(terms) or 0) * features * 3e-9
         return Resources(
-            memory_bytes=10**8 + 32 * held * (features + models) + 24 * parties * widest,
+            memory_bytes=2 * 10**8 + 32 * held * (features + models) + 24 * parties * widest,
             reply_bytes=8 * widest + 64,
             rounds=trips,
             seconds=round(seconds, 1),

@@ -102,7 +102,7 @@ class MixingPlan(Plan):
         signs = people * (self.mixes or 0)
         tile = rows * tile_of(self.bits) // 8 if self.mixes else 0
         return Resources(
-            memory_bytes=10**8 + 2 * tile + rows * max(_ENTRY_BYTES * widest, 16 * every),
+            memory_bytes=2 * 10**8 + 2 * tile + rows * max(_ENTRY_BYTES * widest, 16 * every),
             reply_bytes=8 * rows * widest + 1000,
             rounds=1 + len(self.rounds),
             seconds=round(1.0 + signs * (5e-10 + 1e-10 * widest) + rows * widest * 5e-7 + people * widest * 1e-7, 1),

@@ -209,7 +209,9 @@ def limit_traffic(
     parts = (0, second, *[(whole - second) // chosen] * chosen)
     rooms = tuple(replace(room, traffic=part) for room, part in zip(size.rooms, parts, strict=True))
     held = _ENTRY_BYTES * min(_CHUNK_ENTRIES, max(parts))
-    return replace(size, rooms=rooms, memory_bytes=size.memory_bytes + held)
+    # an entry takes about four bytes of a chunk, at least one
+    expected = size.expected_bytes + held // 4
+    return replace(size, rooms=rooms, memory_bytes=size.memory_bytes + held, expected_bytes=expected)
 
 
 def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive, *, proven: bool, groups: Sequence[Group]) -> int:

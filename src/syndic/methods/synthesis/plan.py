@@ -138,9 +138,10 @@ class SynthesisPlan(Plan):
         steps = len(self.rounds) - 2 + (STAGES if self.servers else 0) if self.reach else 1
         return Resources(
             memory_bytes=size.memory_bytes,
+            expected_bytes=size.expected_bytes,
             reply_bytes=max(typical * bits // 8 + 64, self._rows_bytes(1)),
             rounds=rounds * steps + (3 if graph else 1),
-            seconds=round(2.0 + rounds * (people / 1e6 + masked) + fitting, 1),
+            seconds=round(2.0 + rounds * (people * columns / 1e8 + masked) + fitting, 1),
             notes=(
                 f"{rounds} rounds; a model of at most {size.model_cells:,} cells, rounds of at most "
                 f"{size.round_cells:,}",

@@ -10,6 +10,7 @@ from math import sqrt
 from typing import Final, Literal, final
 
 from syndic.data import Categorical, Ordinal, Schema
+from syndic.data.counting import covered_cells
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
@@ -38,8 +39,10 @@ PARITY_SHARE: Final = Fraction(1, 100)
 
 # Interpreter, libraries and compiled kernels.
 BASE_BYTES: Final = 350 * 10**6
-# Of one cell of the model: the engine's own bound while it fits, and the model before and after.
+# Of one cell of the model: the engine's own bound while it fits or compares all pairs; and while the model is kept.
 CELL_BYTES: Final = 96
+_KEPT_BYTES: Final = 24
+# Of one column of rows while they are read.
 COLUMN_BYTES: Final = 1 << 18
 # Of one count that the model is fitted to: the engine's own bound, with what its optimiser remembers.
 FITTED_BYTES: Final = 424
@@ -49,6 +52,13 @@ COUNT_BYTES: Final = 64
 OPENED_BYTES: Final = 24
 # Of one value of one synthetic row: its code, its value and the room to draw it.
 VALUE_BYTES: Final = 32
+
+# What runs use of these bounds as a rule (`syndic bench growth`): a base, bytes of a cell, shares of what may be built.
+_USUAL_BASE: Final = 285 * 10**6
+_USUAL_CELL: Final = 48
+_USUAL_MODEL: Final = 0.6
+_USUAL_PAIRS: Final = 0.2
+_USUAL_CHOSEN: Final = 0.4
 
 MOST_VALUES: Final = 10_000_000
 """Values of all rows that are drawn where the study does not say how many rows: more say nothing more."""
@@ -65,11 +75,12 @@ _ROUNDS_PART: Final = 4
 
 @final
 class Size(Document):
-    """What every round may ask, the cells of the model, and bytes in all at the busiest role, at most."""
+    """What every round may ask, the cells of the model, and bytes at the busiest role: at most, and as a rule."""
 
     rooms: tuple[RoundLimits, ...]
     model_cells: int
     memory_bytes: int
+    expected_bytes: int
 
     @property
     def round_cells(self) -> int:
@@ -276,18 +287,26 @@ def _count_bytes(terms: Terms) -> int:
 
 
 def _size(terms: Terms, rooms: Sequence[RoundLimits], cells: int, rows: int | None) -> Size:
-    columns = len(terms.schema.columns)
-    drawn = most_drawn(terms) if rows is None else rows
     single, pairs, *chosen = (one.cells for one in rooms)
-    fitted = single + min(pairs, int(_PAIRS * cells)) + sum(chosen)
-    largest = max(one.cells for one in rooms)
-    memory = (
-        BASE_BYTES
-        + COLUMN_BYTES * columns
-        + VALUE_BYTES * drawn * columns
-        + CELL_BYTES * cells
-        + FITTED_BYTES * fitted
-        + OPENED_BYTES * (single + pairs + sum(chosen))
-        + _count_bytes(terms) * largest
+    within, later = min(pairs, int(_PAIRS * cells)), sum(chosen)
+    opened, largest = single + pairs + later, max(one.cells for one in rooms)
+    drawn = most_drawn(terms) if rows is None else rows
+    most = _memory(terms, CELL_BYTES * cells, single + within + later, drawn, opened, largest)
+    # people are upper bounds, of which as many rows are drawn as there are
+    model, fitted = _USUAL_CELL * _USUAL_MODEL * cells, single + _USUAL_PAIRS * within + _USUAL_CHOSEN * later
+    usual = _memory(terms, model, fitted, min(drawn, rows or most_rows(terms)), opened, max(single, pairs))
+    return Size(
+        rooms=tuple(rooms),
+        model_cells=cells,
+        memory_bytes=BASE_BYTES + int(most),
+        expected_bytes=min(_USUAL_BASE + int(usual), BASE_BYTES + int(most)),
     )
-    return Size(rooms=tuple(rooms), model_cells=cells, memory_bytes=memory)
+
+
+def _memory(terms: Terms, model: float, fitted: float, drawn: int, opened: int, largest: int) -> float:
+    """Return the bytes of what grows with a study: a round is counted, then the model fitted; at the end rows drawn."""
+    columns, kept = len(terms.schema.columns), model * _KEPT_BYTES / CELL_BYTES
+    counting = kept + _count_bytes(terms) * largest + 8 * covered_cells(largest)
+    drawing = kept + VALUE_BYTES * drawn * columns
+    fitting = model + FITTED_BYTES * fitted
+    return COLUMN_BYTES * columns + OPENED_BYTES * opened + max(counting, fitting, drawing)

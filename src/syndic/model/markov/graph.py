@@ -1,6 +1,7 @@
 """Chordal graphs: which sets of columns must share a clique so that sums over the rest are exact."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
 
 from syndic.data import Domain
 
@@ -57,21 +58,32 @@ def cells(members: int, sizes: Sequence[int]) -> int:
 def eliminate(graph: Graph, sizes: Sequence[int], cost: "Cost") -> list[int]:
     """Eliminate columns one by one, the cheapest first, and return the maximal cliques met on the way."""
     current = list(graph)
-    left = set(range(len(graph)))
-    price = {axis: cost(current, graph, sizes, axis) for axis in left}
+    beside = [cells(around, sizes) for around in graph]  # of every column the cells of its neighbours
+    price = [cost(current, graph[axis], axis, beside[axis], sizes[axis]) for axis in range(len(graph))]
+    queue = [(one, axis) for axis, one in enumerate(price)]
+    heapify(queue)
+    left = (1 << len(graph)) - 1
     met: list[int] = []
     while left:
-        axis = min(left, key=lambda one: (price[one], one))
-        around = current[axis]
-        met.append(around | 1 << axis)
-        left.remove(axis)
+        cheapest, axis = heappop(queue)
+        if not left >> axis & 1 or price[axis] != cheapest:
+            continue  # eliminated, or its price has changed since
+        around, bit = current[axis], 1 << axis
+        met.append(around | bit)
+        left ^= bit
         changed = around
         for neighbour in bits(around):
-            changed |= current[neighbour]
-            current[neighbour] = (current[neighbour] | around) & ~(1 << neighbour) & ~(1 << axis)
-        for other in bits(changed):
-            if other in left:
-                price[other] = cost(current, graph, sizes, other)
+            before = current[neighbour]
+            added = around & ~before & ~(1 << neighbour)
+            beside[neighbour] = beside[neighbour] // sizes[axis] * cells(added, sizes)
+            current[neighbour] = (before | added) & ~bit
+            if added and cost is fill:
+                changed |= before  # fewer edges are missing around columns that see a new one
+        for other in bits(changed & left):
+            now = cost(current, graph[other], other, beside[other], sizes[other])
+            if now != price[other]:
+                price[other] = now
+                heappush(queue, (now, other))
     return maximal(met)
 
 
@@ -84,24 +96,23 @@ def maximal(sets: Iterable[int]) -> list[int]:
     return kept
 
 
-def fill(current: Graph, graph: Graph, sizes: Sequence[int], axis: int) -> tuple[int, int]:
-    """Return how many edges eliminating a column adds; ties go to fewer cells."""
-    del graph
+def fill(current: Graph, given: int, axis: int, beside: int, size: int) -> tuple[int, int]:
+    """Return how many edges eliminating a column adds; ties go to fewer cells of its neighbours, `beside`."""
+    del given, size
     around = current[axis]
-    missing = sum((around & ~current[neighbour]).bit_count() - 1 for neighbour in bits(around))
-    return missing, cells(around, sizes)
+    return sum((around & ~current[neighbour]).bit_count() - 1 for neighbour in bits(around)), beside
 
 
-def weight(current: Graph, graph: Graph, sizes: Sequence[int], axis: int) -> int:
+def weight(current: Graph, given: int, axis: int, beside: int, size: int) -> tuple[int, int]:
     """Return how many cells the clique of a column has."""
-    del graph
-    return cells(current[axis] | 1 << axis, sizes)
+    del current, given, axis
+    return beside * size, 0
 
 
-def degree(current: Graph, graph: Graph, sizes: Sequence[int], axis: int) -> int:
-    """Return the degree in the graph as it was given."""
-    del current, sizes
-    return graph[axis].bit_count()
+def degree(current: Graph, given: int, axis: int, beside: int, size: int) -> tuple[int, int]:
+    """Return how many neighbours a column has in the graph as it was given."""
+    del current, axis, beside, size
+    return given.bit_count(), 0
 
 
-Cost = Callable[[Graph, Graph, Sequence[int], int], tuple[int, int] | int]
+Cost = Callable[[Graph, int, int, int, int], tuple[int, int]]

@@ -1,10 +1,11 @@
 """The tables of many pairs of columns at once: two passes over the tree instead of one path for each pair.
 
 Given the columns that two neighbouring cliques share, what lies on one side is independent of the other. So each clique
-hands its parent, as the lines of one matrix, the distribution of every column below given the shared ones; where two
-branches meet, one product of matrices has the tables of all pairs of columns between them.
+hands its parent, as the columns of one matrix, the distribution of every column below given the shared ones; where two
+branches meet, products of matrices have the tables of all pairs of columns between them.
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import final
@@ -19,11 +20,14 @@ Floats = NDArray[np.float64]
 LEAST_ROOM = 1 << 20
 """Cells of all matrices kept at one time, however small the model: 8 MB."""
 
+EACH_CELL = 6
+"""Cells of all matrices kept at one time for each cell of the model."""
+
 
 @final
 @dataclass(frozen=True)
 class _Branch:
-    """Columns on one side of `shared`, and their distribution: a line for each level, a column for each shared cell."""
+    """Columns on one side of `shared`, and their distribution: a line for each shared cell, a column for each level."""
 
     names: Names
     shared: Names
@@ -33,9 +37,9 @@ class _Branch:
 def pair_tables(queries: Queries, pairs: Collection[Names], room: int | None = None) -> dict[Names, Floats]:
     """Return the probabilities over each pair that no clique contains.
 
-    Matrices have at most `room` cells together, four times the model's by default. Pairs that need more are left out.
+    Matrices have at most `room` cells together, six times the model's by default. Pairs that need more are left out.
     """
-    room = max(LEAST_ROOM, 4 * queries.tree.cells) if room is None else room
+    room = max(LEAST_ROOM, EACH_CELL * queries.tree.cells) if room is None else room
     return _Sweep(queries, frozenset(pairs), room).found
 
 
@@ -59,13 +63,13 @@ class _Sweep:
 
     def _meet(self, place: int, left: _Branch, right: _Branch) -> None:
         """Keep the tables of all pairs between two branches that meet in a clique."""
-        between = self._between(place, left.shared, right.shared)
-        if between is None:
-            return
-        size, rows = self.queries.size, 0
+        size, begin = self.queries.size, 0
         for one in left.names:
-            columns, part = 0, left.given[rows : rows + size[one]] @ between @ right.given.T
-            rows += size[one]
+            given = self._carried(place, left.given[:, begin : begin + size[one]], left.shared, right.shared)
+            begin += size[one]
+            if given is None:
+                return
+            columns, part = 0, given.T @ right.given
             for other in right.names:
                 table = part[:, columns : columns + size[other]]
                 columns += size[other]
@@ -76,36 +80,39 @@ class _Sweep:
 
     def _up(self, place: int, branches: list[_Branch], shared: Names) -> _Branch | None:
         """Return all columns of the branches given the columns that a clique shares with its parent."""
-        margin = self.queries.inside(place, shared).ravel()
-        lines: list[Floats] = []
+        margin = self.queries.inside(place, shared).reshape(-1, 1)
+        parts: list[Floats] = []
         names: list[str] = []
         for branch in branches:
-            between = self._between(place, branch.shared, shared)
-            if between is None or len(branch.given) * len(margin) > self.room:
+            if branch.given.shape[1] * len(margin) > self.room:
                 continue
-            lines.append(branch.given @ np.divide(between, margin, out=np.zeros_like(between), where=margin > 0))
-            self.room -= lines[-1].size
+            carried = self._carried(place, branch.given, branch.shared, shared)
+            if carried is None:
+                continue
+            parts.append(np.divide(carried, margin, out=np.zeros_like(carried), where=margin > 0))
+            self.room -= carried.size
             names.extend(branch.names)
-        return _Branch(tuple(names), shared, np.concatenate(lines)) if lines else None
+        return _Branch(tuple(names), shared, np.concatenate(parts, axis=1)) if parts else None
 
-    def _between(self, place: int, left: Names, right: Names) -> Floats | None:
-        """Return the probabilities over two sets of a clique's columns as a matrix; None if it is too large."""
+    def _carried(self, place: int, given: Floats, left: Names, right: Names) -> Floats | None:
+        """Return a clique's table times a matrix with a line for each cell of `left`: one for each cell of `right`.
+
+        One product of matrices for each cell of the columns that both have. None if the table is too large.
+        """
         size = self.queries.size
-        lengths = [int(np.prod([size[name] for name in names])) for names in (left, right)]
-        if lengths[0] * lengths[1] > self.room:
+        both, mine, theirs = (
+            [name for name in left if name in right],
+            [name for name in left if name not in right],
+            [name for name in right if name not in left],
+        )
+        counts = [math.prod(size[name] for name in part) for part in (both, theirs, mine)]
+        if math.prod(counts) > self.room:
             return None
-        names = tuple(name for name in self.queries.tree.cliques[place] if name in left or name in right)
-        table = self.queries.inside(place, names)
-        codes: dict[str, NDArray[np.int64]] = dict(zip(names, np.indices(table.shape, sparse=True), strict=True))
-        lines, columns = (_cells(codes, side, size) for side in (left, right))
-        matrix = np.zeros((lengths[0], lengths[1]))
-        matrix[lines, columns] = table
-        return matrix
-
-
-def _cells(codes: dict[str, NDArray[np.int64]], names: Names, size: dict[str, int]) -> NDArray[np.int64]:
-    """Return each cell's number among the cells of some columns, in their order."""
-    cells: NDArray[np.int64] = np.zeros((), dtype=np.int64)
-    for name in names:
-        cells = cells * size[name] + codes[name]
-    return cells
+        inside = tuple(name for name in self.queries.tree.cliques[place] if name in left or name in right)
+        table = self.queries.inside(place, inside).transpose([inside.index(name) for name in (*both, *theirs, *mine)])
+        lines = given.reshape(*(size[name] for name in left), -1)
+        lines = lines.transpose([*(left.index(name) for name in (*both, *mine)), len(left)])
+        product = table.reshape(counts) @ lines.reshape(counts[0], counts[2], -1)
+        product = product.reshape(*(size[name] for name in (*both, *theirs)), -1)
+        order = [(*both, *theirs).index(name) for name in right]
+        return product.transpose([*order, len(right)]).reshape(-1, product.shape[-1])

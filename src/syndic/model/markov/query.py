@@ -37,7 +37,7 @@ class Queries:
         self.most_cells = most_cells
         self.size = dict(zip(tree.domain.names, tree.domain.sizes, strict=True))
         self.position = {name: axis for axis, name in enumerate(tree.domain.names)}
-        self.kept: dict[tuple[int, Names], Floats] = {}
+        self.kept: dict[int, dict[Names, Floats]] = {place: {} for place in tree.order}
         self.kept_cells = 0
 
     def table(self, names: Names) -> Floats:
@@ -55,16 +55,19 @@ class Queries:
         """Return the probabilities over columns of one clique, in the domain's order."""
         if names == self.tree.cliques[place]:
             return self.beliefs[place]
-        if (place, names) in self.kept:
-            return self.kept[place, names]
+        known = self.kept[place]
+        if names in known:
+            return known[names]
         source, values = self.tree.cliques[place], self.beliefs[place]
         wanted = set(names)
-        for (other, kept), table in self.kept.items():
-            if other == place and table.size < values.size and wanted <= set(kept):
+        for kept, table in known.items():
+            if table.size < values.size and wanted.issubset(kept):
                 source, values = kept, table
         found = values.sum(axis=tuple(axis for axis, name in enumerate(source) if name not in wanted))
-        self._keep(place, names, np.asarray(found))
-        return self.kept.get((place, names), np.asarray(found))
+        if self.kept_cells + found.size <= KEPT_CELLS:
+            known[names] = np.asarray(found)
+            self.kept_cells += found.size
+        return np.asarray(found)
 
     def _across(self, names: Names) -> Floats:
         """Sum along the smallest subtree that contains the columns; if too large, one level of a column at a time."""
@@ -126,11 +129,6 @@ class Queries:
         cells = math.prod(sizes[name] for name in keep)
         if cells > self.most_cells:
             raise _TooLargeError(cells, names, self.most_cells)
-
-    def _keep(self, place: int, names: Names, values: Floats) -> None:
-        if self.kept_cells + values.size <= KEPT_CELLS:
-            self.kept[place, names] = values
-            self.kept_cells += values.size
 
 
 def contract(left_names: Names, left: Floats, right_names: Names, right: Floats, keep: Names) -> Floats:

@@ -110,52 +110,73 @@ def choose_tables(
     cannot be counted. Everything is computed from noisy tables.
     """
     parts = parts_of(field)
-    found = {names: noisier(field.domain.project(names)) for names in _subsets(field, *range(2, most_columns + 1))}
-    candidates = {names: times for names, times in found.items() if times is not None}
+    domains = {names: field.domain.project(names) for names in _subsets(field, *range(2, most_columns + 1))}
+    noisy = {names: noisier(domain) for names, domain in domains.items()}
+    candidates = [names for names, times in noisy.items() if times is not None]
+    if not candidates:
+        return []
+    cells = np.array([float(domains[names].size) for names in candidates])
+    times = np.array([noisy[names] for names in candidates], dtype=np.float64)
+    inside = _inside(parts, candidates)
     before = np.array([precision.get(names, 0.0) for names in parts.names])
     best: tuple[float, list[Names]] = (math.inf, [])
     for number, variance in variances.items():
         limit = field.total / (usefulness * MEAN_ABSOLUTE * math.sqrt(variance))
-        sizes = {names: field.domain.project(names).size for names in candidates}
-        fitting = {
-            names: times
-            for names, times in candidates.items()
-            if sizes[names] <= min(most_cells, limit / math.sqrt(times))
-        }
-        if fitting:
-            chosen = _greedy(field.domain, parts, before, fitting, number, variance)
-            best = min(best, chosen, key=lambda one: one[0])
+        fitting = np.flatnonzero(cells <= np.minimum(most_cells, limit / np.sqrt(times)))
+        if len(fitting):
+            error, chosen = _greedy(
+                parts, before, inside[fitting], variance * (times * cells)[fitting], number, variance
+            )
+            best = min(best, (error, [candidates[fitting[row]] for row in chosen]), key=lambda one: one[0])
     return best[1]
 
 
-def _greedy(
-    domain: Domain, parts: Parts, precision: Floats, times: Mapping[Names, float], number: int, variance: float
-) -> tuple[float, list[Names]]:
-    candidates = list(times)
+def _inside(parts: Parts, candidates: Sequence[Names]) -> NDArray[np.int64]:
+    """Return a line for each candidate: the parts inside it, then one that is none."""
     place = {names: row for row, names in enumerate(parts.names)}
     inside = [[place[part] for size in (2, 3) for part in combinations(one, size)] for one in candidates]
     width = max(len(rows) for rows in inside)
+    return np.array([[*one, *[len(parts.names)] * (width - len(one))] for one in inside])
+
+
+def _greedy(
+    parts: Parts, precision: Floats, rows: NDArray[np.int64], spread: Floats, number: int, variance: float
+) -> tuple[float, list[int]]:
+    """Return the modelled error with the best so many candidates, and which; `rows` has the parts of each candidate.
+
+    `spread` is each candidate's variance times its cells.
+    """
+    none = len(parts.names)
+    rows = np.ascontiguousarray(rows[:, : int((rows < none).sum(axis=1).max())])
     # one more part, of strength zero, pads the lines
     strength = np.append(parts.strength, 0.0)
     noise = np.append(MEAN_ABSOLUTE * parts.effective(math.sqrt(variance)), 1.0)
-    rows = np.array([[*one, *[len(parts.names)] * (width - len(one))] for one in inside])
-    cells = np.array([float(domain.project(names).size) for names in candidates])
     # a cell of a part is the sum of (cells / part cells) cells of the table, so its variance is that many times larger
-    added = np.append(parts.cells, 1.0)[rows] / (variance * (np.array(list(times.values())) * cells)[:, None])
+    added = np.append(parts.cells, 1.0)[rows] / spread[:, None]
     precision = np.append(precision, 0.0)
 
     def error(strength: Floats, noise: Floats, precision: Floats) -> Floats:
         deviation = noise / np.sqrt(np.maximum(precision, 1e-12))
         return strength * deviation / np.maximum(strength + deviation, 1e-9)
 
+    def gains(which: NDArray[np.int64]) -> Floats:
+        now, (own, loud) = precision[rows[which]], (strength[rows[which]], noise[rows[which]])
+        return np.asarray((error(own, loud, now) - error(own, loud, now + added[which])).sum(axis=1))
+
+    # for each part the candidates that contain it: only their gains change when one of them is chosen
+    order = np.argsort(rows, axis=None, kind="stable")
+    ends = np.searchsorted(rows.ravel()[order], np.arange(none + 1))
+    gain = gains(np.arange(len(rows)))
     chosen: list[int] = []
-    for _ in range(min(number, len(candidates))):
-        now = precision[rows]
-        gain = (error(strength[rows], noise[rows], now) - error(strength[rows], noise[rows], now + added)).sum(axis=1)
-        gain[chosen] = -1.0
+    for _ in range(min(number, len(rows))):
         chosen.append(int(np.argmax(gain)))
-        precision[rows[chosen[-1]]] += added[chosen[-1]]
-    return float(error(strength, noise, precision).sum()), [candidates[row] for row in chosen]
+        own = rows[chosen[-1]]
+        precision[own] += added[chosen[-1]]
+        changed = np.concatenate([order[ends[part] : ends[part + 1]] for part in own[own < none]])
+        touched = np.unique(changed // rows.shape[1])
+        gain[touched] = gains(touched)
+        gain[chosen] = -1.0
+    return float(error(strength, noise, precision).sum()), chosen
 
 
 def _subsets(field: MarkovField, *sizes: int) -> list[Names]:

@@ -32,7 +32,7 @@ from syndic.model.markov.levels import (
     released_levels,
 )
 from syndic.model.markov.measurement import UNKNOWN, Impossible, Measurement, estimate_total
-from syndic.model.markov.parity import Scan, most_sets, plan_scan
+from syndic.model.markov.parity import SIZES, Scan, most_sets, plan_scan
 from syndic.model.markov.score import MEAN_ABSOLUTE, choose_tables, outside_scores, pairs_of
 from syndic.model.markov.structure import fitting_sets, grow, grow_forest, start_structure
 from syndic.model.markov.tree import plan_tree
@@ -125,14 +125,17 @@ class Adaptive(Document):
         )
         first = self.first(domain)
         columns = RoundLimit(tables=len(first), cells=sum(domain.project(names).size for names in first))
-        number, sets = max(self.numbers(domain)) + len(self.keep), most_sets(len(domain))
+        number, sets = max(self.numbers(domain)), most_sets(len(domain))
         if self.parity_share:
             number += self.most_found(domain)
+        widest = sorted(grouped.sizes)[-max(self.most_columns, *SIZES) :]
+        cells = [min(self.most_table_cells, math.prod(widest))] * number
+        cells += [min(self.most_table_cells, grouped.project(names).size) for names in self.keep]
         return (
             columns,
             self._pair_limit(grouped.sizes),
             *([RoundLimit(tables=sets, cells=sets, parity=True)] if self.parity_share else []),
-            *[RoundLimit(tables=number, cells=max(columns.cells, number * self.most_table_cells))] * self.rounds,
+            *[RoundLimit(tables=len(cells), cells=max(columns.cells, sum(cells)))] * self.rounds,
         )
 
     def _pair_limit(self, sizes: Sequence[int]) -> RoundLimit:

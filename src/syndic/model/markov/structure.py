@@ -44,7 +44,26 @@ class Structure:
     @cached_property
     def joined(self) -> tuple[int, ...]:
         """For each column the columns that share a clique with it, including itself."""
-        return tuple(reduce(or_, (one for one in self.cliques if one >> axis & 1)) for axis in range(len(self.domain)))
+        found = [0] * len(self.domain)
+        for one in self.cliques:
+            for axis in bits(one):
+                found[axis] |= one
+        return tuple(found)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """For each column its neighbours along edges."""
+        return graph_of(self.domain, self.edges)
+
+    def with_edge(self, pair: Sequence[int]) -> "Structure":
+        """Return the structure with one more edge between two columns."""
+        first, second = pair
+        graph, names = list(self.graph), self.domain.names
+        graph[first] |= 1 << second
+        graph[second] |= 1 << first
+        orders = (fill, weight) if len(self.domain) <= FEW_COLUMNS else (weight,)
+        cliques = tuple(fewest(self.domain, graph, orders))
+        return Structure(self.domain, (*self.edges, (names[first], names[second])), cliques)
 
     def connected(self, axis: int) -> int:
         """Return the columns that are connected to this one, including itself."""
@@ -96,8 +115,7 @@ def grow_forest(structure: Structure, scores: Mapping[Names, float], *, least: f
         first, second = domain.axes(names)
         if structure.connected(first) >> second & 1:
             continue
-        edges = (*structure.edges, names)
-        grown = Structure(domain, edges, tuple(_cliques(domain, graph_of(domain, edges))))
+        grown = structure.with_edge((first, second))
         structure = grown if grown.cells <= most_cells else structure
     return structure
 
@@ -129,9 +147,7 @@ def _added(
     structure: Structure, pair: tuple[int, ...], left: Mapping[tuple[int, ...], float], most_cells: int
 ) -> tuple[float, Structure] | None:
     """Return the value of one more edge and the structure with it, or None if it does not fit."""
-    domain = structure.domain
-    edges = (*structure.edges, (domain.names[pair[0]], domain.names[pair[1]]))
-    grown = Structure(domain, edges, tuple(_cliques(domain, graph_of(domain, edges))))
+    grown = structure.with_edge(pair)
     if grown.cells > most_cells:
         return None
     gain = 0.0
@@ -140,7 +156,3 @@ def _added(
         for second in bits((now & ~before) >> (first + 1) << (first + 1)):
             gain += left.get((first, second), 0.0)
     return gain / max(1, grown.cells - structure.cells) ** PRICE, grown
-
-
-def _cliques(domain: Domain, graph: Graph) -> Sequence[int]:
-    return fewest(domain, graph, (fill, weight) if len(domain) <= FEW_COLUMNS else (weight,))

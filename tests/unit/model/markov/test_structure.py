@@ -159,6 +159,17 @@ def test_the_first_table_chosen_is_the_one_that_lowers_the_error_most() -> None:
     assert found == [best]
 
 
+def test_every_further_table_lowers_the_error_most_given_those_before() -> None:
+    field, _ = fitted([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("d", "e"), ("c", "e")])
+    found = choose_tables(field, {}, {5: 400.0}, plain, usefulness=1.0, most_columns=3, most_cells=1000)
+    candidates = [names for one in field.tree.cliques for size in (2, 3) for names in combinations(one, size)]
+    assert len(found) == 5
+    for place, names in enumerate(found):
+        left = dict.fromkeys(one for one in candidates if one not in found[:place])
+        errors = {one: slow_error(field, [*found[:place], one], 400.0) for one in left}
+        assert errors[names] == pytest.approx(min(errors.values()))
+
+
 def test_tables_stay_useful_and_within_cells_and_columns() -> None:
     field, _ = fitted([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("d", "e"), ("c", "e")])
     for usefulness, most_cells, most_columns in [(1.0, 30, 3), (40.0, 1000, 3), (1.0, 1000, 2)]:

@@ -24,7 +24,7 @@ from syndic_lab.bench.model import synthesis as model_synthesis
 from syndic_lab.bench.model.mirror import mirror
 from syndic_lab.bench.row import Row
 
-PEER = Path(__file__).with_name("model_peer.py")
+PEER = Path(__file__).with_name("peer.py")
 DEVIATION = 27.0
 
 

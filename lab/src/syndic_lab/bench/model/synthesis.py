@@ -1,7 +1,5 @@
 """Synthesis on real tables: a trusted curator, parties through masked sums, HOMM, each party alone, beside peers."""
 
-import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +48,6 @@ class Found:
 
 def rows(quick: bool) -> Iterator[Row]:
     """Yield distances, their ratio to the curator's, time and memory."""
-    yield from of_many(24 if quick else 100, 3_000 if quick else 20_000)
     try:
         adult, fire = load("adult", "adult_coded"), load("fire", "fire")
     except InputError as error:
@@ -111,16 +108,6 @@ def of_few(data: Coded, seeds: Sequence[int]) -> Iterator[Row]:
         yield from _apart(f"{few.name}, epsilon {MIDDLE}, {number} parties, HOMM", merged, None)
     merged = [homm(data, MIDDLE, seed, alike, 5, at_least=60) for seed in seeds]
     yield _row(f"{data.name}, epsilon {MIDDLE}, 5 parties, HOMM", "rows", merged[0].rows, "rows above noise")
-
-
-def of_many(columns: int, count: int) -> Iterator[Row]:
-    """Yield the memory of a run with many columns of mixed sizes, next to what its plan announced."""
-    command = [sys.executable, "-m", "syndic_lab.bench.model.synthesis_worker", str(columns), str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
-    row = f"{columns} columns, 2 parties of {count} rows, epsilon 1, a model of {found['cells']} cells"
-    yield _row(row, "megabytes", found["megabytes"], "MB at the most", found["announced"])
-    yield _row(row, "seconds", found["seconds"], "s of processor time")
 
 
 Cut = Callable[[int, int, np.random.Generator], Parts]
