@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Coded, Domain
+from syndic.errors import InputError
 from syndic.kernel import PARTNERS, Group, Party, Terms
 from syndic.methods.onehot import completed, hot_rows
 from syndic.mpc.extension import DEGREE
@@ -30,6 +31,9 @@ from syndic.random import Randomness
 Names = tuple[str, ...]
 CountTables = Callable[[Sequence[Names]], Sequence[NDArray[np.int64]]]
 """Returns the exact counts of some tables of a party's own columns. Private."""
+
+COORDINATOR: Final = ""
+"""Stands for the coordinator among the names of those who share noise."""
 
 _CHUNK_BYTES: Final = 1 << 24
 
@@ -187,6 +191,24 @@ def layout_of(groups: Sequence[Group], tables: Sequence[Names], domain: Domain) 
         within={name: tuple(places) for name, places in within.items()},
         blocks={name: tuple(found) for name, found in blocks.items()},
     )
+
+
+def noise_shares(terms: Terms, *, coordinator: bool, dealt: bool) -> int:
+    """Return how many roles share the noise of counts: the parties and, if the study says so, the coordinator.
+
+    `dealt`: whether the coordinator deals the triples of products, and so is trusted to collude with no party; and
+    whether a party counts as colluding. With p shares, of which any p - colluding are enough, a party subtracts its own
+    share and the coordinator its own. Together they subtract two.
+
+    Raises:
+        InputError: if the coordinator's share would be counted on where it may collude.
+    """
+    if coordinator and not dealt:
+        raise InputError(
+            "coordinator_noise: the coordinator may share the noise only where it is trusted to collude with no party: "
+            "parties of a group count tables together, colluding is at least 1, and there are no servers. Leave it out"
+        )
+    return len(terms.parties) + coordinator
 
 
 def same_people(terms: Terms, holders: Mapping[str, str]) -> tuple[Group, ...]:

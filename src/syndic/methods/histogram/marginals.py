@@ -51,7 +51,7 @@ from syndic.kernel import (
 )
 from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share
 from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, read_marginals
-from syndic.methods.layout import Names, TableLayout, layout_of
+from syndic.methods.layout import COORDINATOR, Names, TableLayout, layout_of, noise_shares
 from syndic.methods.product_steps import ProductSteps
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
@@ -93,6 +93,9 @@ class CountsTables(ProductSteps):
         if plan.product is not None:
             deal_products(session, self, plan.product)
         total = plan.masked_sum.open_next(sums, self.count, Nothing(), plan.masked_sum.count, plan.masked_sum.ring)
+        opened = total.values
+        if plan.coordinator_noise:
+            opened = session.contribute(plan.noise_at(COORDINATOR), opened)
         scale, deviations = plan.terms.unit.scale, plan.deviations(len(total.present))
         note = MarginalsNote(
             present=total.present,
@@ -101,7 +104,7 @@ class CountsTables(ProductSteps):
             deviations=deviations if len(set(deviations)) > 1 else (),
             covers=plan.covers(),
         )
-        counts = total.values if scale == 1 else total.values / scale
+        counts = opened if scale == 1 else opened / scale
         return MarginalTables(note=note, tables=cut(plan.domains, counts))
 
 
@@ -123,7 +126,9 @@ class Marginals(CountsTables, tag="marginals"):
     Where parties of a group multiply, none may be missing. `adversary`: "active" lets them prove that their rows have
     at most a single one in each column, so that a party that deviates cannot read a partner's record; "passive" leaves
     the proof out. `servers`: three parties that multiply in place of the coordinator, so that it may collude with one
-    party or server; two of them together can read all rows.
+    party or server; two of them together can read all rows. `coordinator_noise`: whether the coordinator adds a share
+    of the noise on what several parties count, so that with m parties the variance is (m + 1) / m of a curator's, and
+    not m / (m - 1). It must not tell it, nor omit it.
     """
 
     title: ClassVar[str] = "Marginal tables from a masked sum"
@@ -138,6 +143,7 @@ class Marginals(CountsTables, tag="marginals"):
     missing: int = 0
     adversary: Adversary | None = None
     servers: tuple[str, ...] = ()
+    coordinator_noise: bool = False
 
     def __post_init__(self) -> None:
         check_servers(self.servers, adversary_of(self.adversary, self.colluding))
@@ -236,7 +242,9 @@ class Marginals(CountsTables, tag="marginals"):
         """
         unit, tables = terms.unit, len(layout.tables)
         who = {
-            "parties": len(terms.parties),
+            "parties": noise_shares(
+                terms, coordinator=self.coordinator_noise, dealt=bool(layout.across) and not self.servers
+            ),
             "colluding": self.colluding,
             "missing": self.missing,
             "dimension": layout.dimension,
