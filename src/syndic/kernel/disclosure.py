@@ -131,8 +131,8 @@ def without_coordinator(outside: float, parties: float) -> dict[str, float]:
 def of_coordinator(shares: int) -> str:
     """Return what is not protected where a coordinator adds one of the shares, of which `shares` are enough."""
     return (
-        f"against a party, if the coordinator omits its share of the noise: mu^2 and rho are then {shares}/{shares - 1} "
-        "times as large as stated. Nobody can see whether it does"
+        "against parties, if the coordinator omits its share of the noise, which nobody can see: mu^2 or rho is then "
+        f"{shares}/{shares - 1} times as large as stated"
     )
 
 

@@ -80,8 +80,8 @@ def reliability_of(
     """
     known = _Known(schema, fitted, groups, drawn, frozenset(ordered), released or {})
     names = schema.names
-    # a pair that was not measured may be as strong as others are
-    strengths = [known.strength(pair) for pair in combinations(names, 2)]
+    # a pair that was not measured may be as strong as those that were; drawn rows may have no relation of it at all
+    strengths = [known.strength(pair) for pair in combinations(names, 2) if frozenset(pair) in known.counted]
     typical = max(USUAL, float(np.sqrt(np.mean(np.square(strengths)))) if strengths else 0.0)
     return Reliability(
         columns=tuple(known.column(name) for name in names),

@@ -198,8 +198,8 @@ class SynthesisPlan(Plan):
         rows = served or ("masked rows of its group, which look uniform, " if self.shared else "")
         asked = f"{rows}{opened}, and what was asked; each knows its own counts and share of noise"
         sealed = "sealed rows that it cannot read, " if self.shared else ""
-        masked = f"{sealed}every party's masked answers, which look uniform, who dropped out, and "
-        masked += "the same counts without its own share of the noise, and " if self.coordinator_noise else ""
+        own = "the tables without its own share of the noise, " if self.coordinator_noise else ""
+        masked = f"{sealed}every party's masked answers, which look uniform, who dropped out, {own}and "
         party, places = ("group", "groups") if self.shared else ("party", "parties")
         return Disclosure(
             sees={
