@@ -13,6 +13,7 @@ from math import prod
 from typing import Any, Final, Protocol, final
 
 import numpy as np
+from msgspec import UnsetType
 from numpy.typing import NDArray
 
 from syndic.data import Coded, Domain
@@ -193,7 +194,7 @@ def layout_of(groups: Sequence[Group], tables: Sequence[Names], domain: Domain) 
     )
 
 
-def noise_shares(terms: Terms, *, coordinator: bool, dealt: bool) -> int:
+def noise_shares(terms: Terms, *, coordinator: bool | UnsetType, dealt: bool) -> int:
     """Return how many roles share the noise of counts: the parties and, if the study says so, the coordinator.
 
     `dealt`: whether the coordinator deals the triples of products, and so is trusted to collude with no party; and
@@ -208,7 +209,7 @@ def noise_shares(terms: Terms, *, coordinator: bool, dealt: bool) -> int:
             "coordinator_noise: the coordinator may share the noise only where it is trusted to collude with no party: "
             "parties of a group count tables together, colluding is at least 1, and there are no servers. Leave it out"
         )
-    return len(terms.parties) + coordinator
+    return len(terms.parties) + bool(coordinator)
 
 
 def same_people(terms: Terms, holders: Mapping[str, str]) -> tuple[Group, ...]:

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, final
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
@@ -143,7 +144,8 @@ class Marginals(CountsTables, tag="marginals"):
     missing: int = 0
     adversary: Adversary | None = None
     servers: tuple[str, ...] = ()
-    coordinator_noise: bool = False
+    # false; a study that does not name it keeps its digest
+    coordinator_noise: bool | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         check_servers(self.servers, adversary_of(self.adversary, self.colluding))

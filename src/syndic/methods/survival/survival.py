@@ -16,6 +16,8 @@ one release of the table; what is derived from it is free.
 from pathlib import Path
 from typing import ClassVar, Literal, final
 
+from msgspec import UNSET, UnsetType
+
 from syndic.data import Column, Date, Integer, Real, Schema
 from syndic.data.lists import OTHER
 from syndic.errors import InputError
@@ -61,7 +63,7 @@ class Survival(CountsTables, tag="survival"):
     cell_cap: int = 100_000
     colluding: int = 1
     missing: int = 0
-    coordinator_noise: bool = False
+    coordinator_noise: bool | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if len(set(self.columns)) != len(self.columns):

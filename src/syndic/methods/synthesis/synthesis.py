@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, final
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
@@ -121,7 +122,8 @@ class Synthesis(ProductSteps, tag="synthesis"):
     adversary: Adversary | None = None
     servers: tuple[str, ...] = ()
     traffic: int = 2400
-    coordinator_noise: bool = False
+    # false; a study that does not name it keeps its digest
+    coordinator_noise: bool | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.traffic < 1:
