@@ -8,7 +8,7 @@ from syndic.kernel import Exchange
 from syndic_lab.bench.model.synthesis_data import Coded
 from syndic_lab.bench.vertical import binary
 from syndic_lab.bench.vertical import plan as vertical_plan
-from syndic_lab.bench.vertical.binary import factors
+from syndic_lab.bench.vertical.binary import factors, of_binary
 from syndic_lab.bench.vertical.run import of_cuts, of_processes, of_table
 from syndic_lab.bench.vertical.runs import cut, grid_of, held_by, sent_once, vertical
 
@@ -72,7 +72,7 @@ def test_binary_columns_follow_one_factor_or_one_for_each_half() -> None:
 def test_binary_tables_need_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SYNDIC_DATA", raising=False)
     monkeypatch.setattr(binary, "factors", lambda number: factors(number, 300))
-    monkeypatch.setattr(vertical_plan.Plan, "seeds", [0])
+    monkeypatch.setattr(vertical_plan, "of_binary", lambda seeds: of_binary(seeds[:1], (2,)))
     found = list(vertical_plan.rows(True, ("binary",)))
     assert {row.row.split(", epsilon")[0] for row in found} == {"binary, 1 factor", "binary, 2 factors"}
 
