@@ -72,7 +72,7 @@ def test_binary_columns_follow_one_factor_or_one_for_each_half() -> None:
 def test_binary_tables_need_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SYNDIC_DATA", raising=False)
     monkeypatch.setattr(binary, "factors", lambda number: factors(number, 300))
-    monkeypatch.setattr(vertical_plan, "of_binary", lambda seeds: of_binary(seeds[:1], (2,)))
+    monkeypatch.setattr(vertical_plan, "of_binary", lambda seeds, parties: of_binary(seeds[:1], parties))
     found = list(vertical_plan.rows(True, ("binary",)))
     assert {row.row.split(", epsilon")[0] for row in found} == {"binary, 1 factor", "binary, 2 factors"}
 

@@ -34,7 +34,7 @@ def factors(number: int, people: int = PEOPLE) -> Coded:
     return Coded(name, Schema.from_domain(dict.fromkeys(names, 2)), table)
 
 
-def of_binary(seeds: Sequence[int], parties: Sequence[int] = (2, 5)) -> Iterator[Row]:
+def of_binary(seeds: Sequence[int], parties: Sequence[int]) -> Iterator[Row]:
     """Yield the figures of one factor behind all columns, and of one for each half."""
     for number in (1, 2):
         yield from of_table(factors(number), seeds, parties)

@@ -104,6 +104,10 @@ def _parties(plan: Plan) -> Iterator[Row]:
         yield from of_table(plan.large, range(2), (2,))
 
 
+def _binary(plan: Plan) -> Iterator[Row]:
+    return of_binary(plan.seeds, (2,)) if plan.quick else of_binary(range(10), (2, 5))
+
+
 def _distance(plan: Plan) -> Iterator[Row]:
     return of_distance(plan.data, plan.epsilons, plan.seeds, plan.methods)
 
@@ -134,7 +138,7 @@ def _cost(plan: Plan) -> Iterator[Row]:
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     "parties": Experiment("number of parties", _parties, 0.6, 20),
-    BINARY: Experiment("made-up binary tables", lambda plan: of_binary(plan.seeds if plan.quick else range(10)), 2, 6),
+    BINARY: Experiment("made-up binary tables", _binary, 1.5, 10),
     "distance": Experiment("distances over epsilon, every method", _distance, 1.5, 45),
     "cost": Experiment("time and traffic beside the published", _cost, 0.5, 3),
     "svm": Experiment("misclassification of a classifier", _svm, 0.6, 90),
