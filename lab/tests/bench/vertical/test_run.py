@@ -63,7 +63,7 @@ def test_binary_columns_follow_one_factor_or_one_for_each_half() -> None:
     for number in (1, 2):
         codes = np.stack(list(factors(number, 4000).codes().values()))
         assert set(codes.ravel()) == {0, 1}
-        related = np.corrcoef(codes)
+        related = np.atleast_2d(np.corrcoef(codes))
         across = related[:8, 8:]
         assert related[0, 1:8].min() > 0.1
         assert (across.min() > 0.1) if number == 1 else (np.abs(across).max() < 0.1)
