@@ -1,8 +1,9 @@
 """Sources of random bits. Randomness is always passed as an argument: no global generator, no default seed.
 
-Noise that protects people comes from `SystemRandomness` only. `SecretRandomness` is for a coordinator, which must be
-able to repeat its draws after it was killed. `SimulationRandomness` is reproducible from a seed and therefore not
-private; everything made with it is labelled as such (`simulated` is true).
+Noise of a party comes from `SystemRandomness` only. `SecretRandomness`, with a key from there, is for a coordinator,
+which must be able to repeat its draws after it was killed: of a share of noise too, since the mean of two shares on one
+sum would be less noise. `SimulationRandomness` is reproducible from a seed and therefore not private; everything made
+with it is labelled as such (`simulated` is true).
 """
 
 import hashlib

@@ -26,10 +26,12 @@ from syndic.kernel.disclosure import Disclosure as Disclosure
 from syndic.kernel.disclosure import beyond_unit as beyond_unit
 from syndic.kernel.disclosure import change_of as change_of
 from syndic.kernel.disclosure import everybody as everybody
+from syndic.kernel.disclosure import of_coordinator as of_coordinator
 from syndic.kernel.disclosure import of_products as of_products
 from syndic.kernel.disclosure import product_sees as product_sees
 from syndic.kernel.disclosure import trust_with_groups as trust_with_groups
 from syndic.kernel.disclosure import units_of as units_of
+from syndic.kernel.disclosure import without_coordinator as without_coordinator
 from syndic.kernel.identity import PublicIdentity as PublicIdentity
 from syndic.kernel.in_memory import in_memory_node as in_memory_node
 from syndic.kernel.journal import Journal as Journal

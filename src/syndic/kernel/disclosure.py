@@ -74,9 +74,16 @@ def of_products(*, proven: bool, servers: tuple[str, ...] = (), what: str = "cou
     return DEALER_AND_PARTY, SHOWN_RECORD if proven else UNCHECKED_ROWS, WRONG_TRIPLES.replace("counts", what)
 
 
-def trust_with_groups(colluding: int, *, proven: bool, servers: tuple[str, ...] = (), what: str = "tables") -> str:
-    """Return what a study assumes about the roles where one sum opens and parties of a group multiply for it."""
+def trust_with_groups(
+    colluding: int, *, proven: bool, servers: tuple[str, ...] = (), what: str = "tables", noise: bool = False
+) -> str:
+    """Return what a study assumes about the roles where one sum opens and parties of a group multiply for it.
+
+    `noise`: whether the coordinator shares the noise.
+    """
     dealer = "the coordinator, who deals the triples, colludes with no party of a group that has several"
+    if noise:
+        dealer = "the coordinator, who deals the triples, colludes with no party, and adds its share of the noise"
     active = (
         f"either may deviate from the protocol: they learn only the noisy {what}, plus shifts that they chose, and can "
         "stop or falsify the run"
@@ -85,6 +92,22 @@ def trust_with_groups(colluding: int, *, proven: bool, servers: tuple[str, ...] 
         f"at most {colluding} parties collude; {'two servers never collude' if servers else dealer}; "
         f"{active if proven else 'every role follows the protocol'}. Unless the study lists identities, the "
         "coordinator must not forge keys"
+    )
+
+
+def without_coordinator(outside: float, parties: float) -> dict[str, float]:
+    """Return the epsilons of a method whose coordinator shares the noise."""
+    return {
+        "everyone, if the coordinator adds its share of the noise; if not, everyone but the parties": outside,
+        "colluding parties, or a single one, if the coordinator omits its share": parties,
+    }
+
+
+def of_coordinator(shares: int) -> str:
+    """Return what is not protected where a coordinator adds one of the shares, of which `shares` are enough."""
+    return (
+        "against parties, if the coordinator omits its share of the noise, which nobody can see: mu^2 or rho is then "
+        f"{shares}/{shares - 1} times as large as stated"
     )
 
 

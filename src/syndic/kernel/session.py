@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Generic, TypeVar, final
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from syndic.document import Document
 from syndic.errors import BudgetError, PartyError, RefusedError
@@ -20,11 +22,13 @@ from syndic.kernel.step import Reveals, Step
 from syndic.kernel.terms import Terms
 from syndic.kernel.transport import Delivery, Runtime
 from syndic.kernel.view import told
+from syndic.noise import Mechanism
 from syndic.random import Randomness
 
 Asked = TypeVar("Asked", bound=Message)
 Answered = TypeVar("Answered", bound=Message)
 Progress = Callable[[str, int, int], None]
+Integers = NDArray[np.int64]
 
 _LOG = logging.getLogger("syndic.coordinator")
 _MOST_LETTERS = 1000
@@ -32,7 +36,7 @@ _PARTING_SECONDS = 20.0
 
 
 class Exchange(Document):
-    """One line of the transcript: party, step, sizes, and the digest of the reply."""
+    """One line of the transcript: party, step, sizes, and the digest of the reply, empty if it could be guessed by."""
 
     round: int
     step: str
@@ -141,6 +145,17 @@ class Session(Generic[Planned]):
                     failed=failures.keys(),
                 )
         return answers
+
+    def contribute(self, share: Mechanism[Integers, Integers], total: Integers) -> Integers:
+        """Return a sum that was opened by the last request with the coordinator's share of its noise.
+
+        The sum itself is not to be used otherwise. A run that continues from its journal draws the same noise again.
+        The transcript, which is published, loses the digests of the replies: a party that knows all masks of a reply
+        could try values until a digest fits, and have the sum without this share.
+        """
+        last = self._round
+        self.transcript[:] = [replace(one, reply_sha256="") if one.round == last else one for one in self.transcript]
+        return total + share.apply(np.zeros_like(total), self.randomness)
 
     def end(self) -> None:
         """Record that the run has its result: a repetition does not ask silent parties again.

@@ -13,9 +13,11 @@ from math import prod
 from typing import Any, Final, Protocol, final
 
 import numpy as np
+from msgspec import UnsetType
 from numpy.typing import NDArray
 
 from syndic.data import Coded, Domain
+from syndic.errors import InputError
 from syndic.kernel import PARTNERS, Group, Party, Terms
 from syndic.methods.onehot import completed, hot_rows
 from syndic.mpc.extension import DEGREE
@@ -32,6 +34,9 @@ CountTables = Callable[[Sequence[Names]], Sequence[NDArray[np.int64]]]
 """Returns the exact counts of some tables of a party's own columns. Private."""
 Parts = tuple[tuple[int, int], ...]
 """For numbers that follow from tables, in order: the place of a table, and how many follow from it."""
+
+COORDINATOR: Final = ""
+"""Stands for the coordinator among the names of those who share noise."""
 
 _CHUNK_BYTES: Final = 1 << 24
 
@@ -194,6 +199,24 @@ def layout_of(groups: Sequence[Group], tables: Sequence[Names], domain: Domain) 
         within={name: tuple(places) for name, places in within.items()},
         blocks={name: tuple(found) for name, found in blocks.items()},
     )
+
+
+def noise_shares(terms: Terms, *, coordinator: bool | UnsetType, dealt: bool) -> int:
+    """Return how many roles share the noise of counts: the parties and, if the study says so, the coordinator.
+
+    `dealt`: whether the coordinator deals the triples of products, and so is trusted to collude with no party; and
+    whether a party counts as colluding. With p shares, of which any p - colluding are enough, a party subtracts its own
+    share and the coordinator its own. Together they subtract two.
+
+    Raises:
+        InputError: if the coordinator's share would be counted on where it may collude.
+    """
+    if coordinator and not dealt:
+        raise InputError(
+            "coordinator_noise: the coordinator may share the noise only where it is trusted to collude with no party: "
+            "parties of a group count tables together, colluding is at least 1, and there are no servers. Leave it out"
+        )
+    return len(terms.parties) + bool(coordinator)
 
 
 def same_people(terms: Terms, holders: Mapping[str, str]) -> tuple[Group, ...]:

@@ -12,8 +12,9 @@ import pytest
 
 from support import COLUMNS, rows, study_text
 from syndic import Study, simulate
-from syndic.kernel import Party
+from syndic.kernel import Party, Session
 from syndic.methods.histogram.tables import MarginalTables
+from syndic.methods.layout import COORDINATOR
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable
@@ -24,6 +25,7 @@ FOUR = COLUMNS + '[[schema.columns]]\nname = "flag"\nkind = "boolean"\nmissing =
 EVERY = ("colour", "age", "score", "flag")
 ZEROS = '{ columns = ["colour", "flag"], cells = [["red", "true"]] }'
 EPSILON, DELTA = 1.0, 1e-6
+TOO = "coordinator_noise = true"
 REPLACE, ADDED = 'neighbours = "replace"', 'neighbours = "add_remove"'
 
 Held = dict[str, tuple[str, tuple[str, ...]]]
@@ -99,7 +101,7 @@ def needed(event: Any, tables: int, moved: int, places: int) -> float:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, int]]:
-    """Keep what every party adds to every sum: its name, the noise and how many numbers."""
+    """Keep what every role adds to every sum: its name, the noise and how many numbers."""
     found: list[tuple[str, Any, int]] = []
     contribute = Party.contribute
 
@@ -107,7 +109,13 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, int]]:
         found.append((self.name, share, values.size))
         return contribute(self, share, values, why=why)
 
+    def shared(self: Any, share: Any, total: Any) -> Any:
+        found.append((COORDINATOR, share, total.size))
+        return by_coordinator(self, share, total)
+
+    by_coordinator = Session.contribute
     monkeypatch.setattr(Party, "contribute", kept)
+    monkeypatch.setattr(Session, "contribute", shared)
     return found
 
 
@@ -134,6 +142,11 @@ STUDIES = {
         2,
         0,
     ),
+    "the coordinator too": (TWO, "marginals", TOO, REPLACE, 1, 0),
+    "the coordinator too, two collude": (THREE, "marginals", f"colluding = 2\n{TOO}", REPLACE, 2, 0),
+    "the coordinator too, in two groups": (BESIDE, "marginals", TOO, f"{REPLACE}\nparties = 2", 1, 0),
+    "synthesis, the coordinator too": (TWO, "synthesis", TOO, REPLACE, 1, 0),
+    "synthesis, the coordinator too, in two groups": (BESIDE, "synthesis", TOO, f"{REPLACE}\nparties = 2", 1, 0),
     "nobody has a table with another": (ALONE, "marginals", "", f"{ADDED}\nparties = 3", 1, 0),
     "synthesis, nobody colludes": (TWO, "synthesis", "colluding = 0", REPLACE, 0, 0),
     "synthesis, two collude": (THREE, "synthesis", "colluding = 2", REPLACE, 2, 0),
@@ -175,7 +188,8 @@ def test_what_honest_parties_draw_is_enough_for_the_charge(which: str, drawn: li
     most = {"rows = 3": 9, "rows = 2": 4}.get(next((line for line in unit.split("\n") if "rows" in line), ""), 1)
     moved = 2 if REPLACE in unit else 1 if "weighted" in unit else most
     for number, (tables, sizes, squared) in enumerate(asked(study, result, moved)):
-        sums = drawn[number * len(held) : (number + 1) * len(held)]
+        roles = len(held) + (TOO in options)
+        sums = drawn[number * roles : (number + 1) * roles]
         least = needed(events[0][number], len(tables), squared, places)
         asked_for = list(zip(tables, sizes, strict=True))
         check_drawn(held, sums, asked_for, opened_scale(study, sums[0][1]), least, colluding + missing)
@@ -241,14 +255,18 @@ def check_drawn(
     least: float,
     gone: int,
 ) -> None:
-    """Hold what is left of the noise on every table, without so many parties, against the least variance."""
-    assert sorted(name for name, _, _ in sums) == sorted(held)
+    """Hold what is left of the noise on every table, without so many parties, against the least variance.
+
+    A coordinator that shares it knows its own share, and colludes with no party.
+    """
+    coordinator = [(COORDINATOR,)] if len(sums) > len(held) else []
+    assert sorted(name for name, _, _ in sums) == sorted([*held, *(one for (one,) in coordinator)])
     ends = np.cumsum([size for _, size in tables])[:-1]
     own = {name: np.split(variances(noise, size, scale), ends) for name, noise, size in sums}
     for place, (names, size) in enumerate(tables):
-        who, per = counted_by(held, names), {name: float(own[name][place].mean()) for name in held}
+        who, per = counted_by(held, names), {name: float(own[name][place].mean()) for name in own}
         assert who
-        for some in combinations(held, gone):
+        for some in [*combinations(held, gone), *coordinator]:
             if who <= set(some):
                 continue  # nobody else's rows are in it
             left = sum(value for name, value in per.items() if name not in some)

@@ -217,7 +217,9 @@ def test_every_table_with_its_noisy_counts_says_it(name: str, tmp_path: Path) ->
             true.append(float(np.abs(drawn - real).sum()) / 2)
             expected.append(found.column(names[0]).error if len(names) == 1 else found.pair(*names).error)
     ratio = float(np.mean(expected) / np.mean(true))
-    assert 0.55 < ratio < 1.6, ratio
+    assert 0.8 < ratio < 1.6, ratio
+    # nothing in the release says how columns of different parties are associated
+    assert ("No table of 2 of 3 pairs was measured: their errors are guesses." in found.sentence) is glued
     release.write(tmp_path)
     assert from_file(tmp_path / "reliability.json", Reliability) == found
     assert Release.load(tmp_path).reliability == found

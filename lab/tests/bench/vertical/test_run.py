@@ -1,10 +1,14 @@
 """`bench vertical`: columns are cut into parties, bytes are counted once, and figures stand beside the curator's."""
 
+import numpy as np
 import pytest
 from made import made_table
 
 from syndic.kernel import Exchange
 from syndic_lab.bench.model.synthesis_data import Coded
+from syndic_lab.bench.vertical import binary
+from syndic_lab.bench.vertical import plan as vertical_plan
+from syndic_lab.bench.vertical.binary import factors, of_binary
 from syndic_lab.bench.vertical.run import of_cuts, of_processes, of_table
 from syndic_lab.bench.vertical.runs import cut, grid_of, held_by, sent_once, vertical
 
@@ -48,6 +52,29 @@ def test_parties_together_are_near_the_curator_and_far_from_parties_alone() -> N
     ratio = found["made, epsilon 0.8, 2 parties", "tvd3 ratio"]
     assert ratio.value == pytest.approx(together.value / (together.baseline or 0))
     assert ratio.value < 3
+    worst = found["made, epsilon 0.8, 2 parties", "tvd3 ratio, worst seed"]
+    assert worst.value >= ratio.value
+    shared = found["made, epsilon 0.8, 2 parties, the coordinator shares the noise", "tvd3 ratio"]
+    assert shared.runs == 2
+    assert shared.value != ratio.value
+
+
+def test_binary_columns_follow_one_factor_or_one_for_each_half() -> None:
+    for number in (1, 2):
+        codes = np.stack(list(factors(number, 4000).codes().values()))
+        assert set(codes.ravel()) == {0, 1}
+        related = np.atleast_2d(np.corrcoef(codes))
+        across = related[:8, 8:]
+        assert related[0, 1:8].min() > 0.1
+        assert (across.min() > 0.1) if number == 1 else (np.abs(across).max() < 0.1)
+
+
+def test_binary_tables_need_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SYNDIC_DATA", raising=False)
+    monkeypatch.setattr(binary, "factors", lambda number: factors(number, 300))
+    monkeypatch.setattr(vertical_plan, "of_binary", lambda seeds, parties: of_binary(seeds[:1], parties))
+    found = list(vertical_plan.rows(True, ("binary",)))
+    assert {row.row.split(", epsilon")[0] for row in found} == {"binary, 1 factor", "binary, 2 factors"}
 
 
 def test_traffic_stays_within_what_the_study_says() -> None:

@@ -23,12 +23,14 @@ triples: with one party of a group it could read the rows of the party's partner
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal, final
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
@@ -51,7 +53,7 @@ from syndic.kernel import (
 )
 from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share
 from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, read_marginals
-from syndic.methods.layout import Names, TableLayout, layout_of
+from syndic.methods.layout import COORDINATOR, Names, TableLayout, layout_of, noise_shares
 from syndic.methods.product_steps import ProductSteps
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import SumGraph, sum_graph
@@ -89,11 +91,14 @@ class CountsTables(ProductSteps):
         return masks.hide(party.contribute(plan.noise_at(party.name), values, why=self.why))
 
     def total(self, session: Session[MarginalsPlan]) -> Total:
-        """Open the noisy sum over all parties."""
+        """Open the noisy sum over all parties, and add the coordinator's share of the noise if it has one."""
         plan, sums = session.plan, session.plan.masked_sum.start(session)
         if plan.product is not None:
             deal_products(session, self, plan.product)
-        return plan.masked_sum.open_next(sums, self.count, Nothing(), plan.masked_sum.count, plan.masked_sum.ring)
+        total = plan.masked_sum.open_next(sums, self.count, Nothing(), plan.masked_sum.count, plan.masked_sum.ring)
+        if plan.coordinator_noise:
+            total = replace(total, values=session.contribute(plan.noise_at(COORDINATOR), total.values))
+        return total
 
     def opened(self, session: Session[MarginalsPlan]) -> MarginalTables:
         """Open the noisy sum of all parties' tables."""
@@ -144,7 +149,9 @@ class Marginals(CountsTables, tag="marginals"):
     Where parties of a group multiply, none may be missing. `adversary`: "active" lets them prove that their rows have
     at most a single one in each column, so that a party that deviates cannot read a partner's record; "passive" leaves
     the proof out. `servers`: three parties that multiply in place of the coordinator, so that it may collude with one
-    party or server; two of them together can read all rows.
+    party or server; two of them together can read all rows. `coordinator_noise`: whether the coordinator adds a share
+    of the noise on what several parties count, so that with m parties the variance is (m + 1) / m of a curator's, and
+    not m / (m - 1). It must not tell it, nor omit it.
     """
 
     title: ClassVar[str] = "Marginal tables from a masked sum"
@@ -159,6 +166,8 @@ class Marginals(CountsTables, tag="marginals"):
     missing: int = 0
     adversary: Adversary | None = None
     servers: tuple[str, ...] = ()
+    # false; a study that does not name it keeps its digest
+    coordinator_noise: bool | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         check_servers(self.servers, adversary_of(self.adversary, self.colluding))
@@ -265,7 +274,9 @@ class Marginals(CountsTables, tag="marginals"):
         """
         unit, tables = terms.unit, len(layout.tables)
         who = {
-            "parties": len(terms.parties),
+            "parties": noise_shares(
+                terms, coordinator=self.coordinator_noise, dealt=bool(layout.across) and not self.servers
+            ),
             "colluding": self.colluding,
             "missing": self.missing,
             "dimension": layout.dimension,

@@ -15,21 +15,24 @@ from syndic.kernel import (
     Plan,
     Resources,
     beyond_unit,
+    budgets_of,
     change_of,
     covered,
     not_covered,
+    of_coordinator,
     of_products,
     picture,
     shared_people,
     trust_with_groups,
     units_of,
+    without_coordinator,
 )
 from syndic.methods.layout import Counts, Drawn, Parts, TableLayout, TableNoise
 from syndic.mpc.masked_sum import MaskedSum
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.threeserver import STAGES, servers_of
 from syndic.noise import DiscreteGaussian, GaussianShare, LaplaceShare, SkellamShare
-from syndic.privacy import Event
+from syndic.privacy import Cost, Event
 
 Share = GaussianShare | LaplaceShare | SkellamShare
 
@@ -55,6 +58,11 @@ class MarginalsPlan(Plan):
     masked_sum: MaskedSum
     cut: TableLayout
     product: SecureProduct | None
+
+    @property
+    def coordinator_noise(self) -> bool:
+        """Whether the coordinator shares the noise of what several parties count."""
+        return self.noise.parties > len(self.terms.parties)
 
     @property
     def cliques(self) -> tuple[tuple[str, ...], ...]:
@@ -95,7 +103,7 @@ class MarginalsPlan(Plan):
         return tuple(gaussian and len(parties) == 1 for parties in self.cut.counting)
 
     def noise_at(self, party: str) -> Share | TableNoise:
-        """Return the noise that a party adds."""
+        """Return the noise that a party adds, or the coordinator (`COORDINATOR`), which counts no table."""
         if not any(self.alone) or not isinstance(self.noise, GaussianShare):
             return self.noise
         whole: Drawn = whole_noise(self.noise)
@@ -106,7 +114,7 @@ class MarginalsPlan(Plan):
 
     def deviations(self, present: int) -> tuple[float, ...]:
         """Return the standard deviation of a count of every part, in rows, when so many parties contributed."""
-        shared = float(self.noise.total_variance(present) ** 0.5)
+        shared = float(self.noise.total_variance(present + self.coordinator_noise) ** 0.5)
         alone = whole_noise(self.noise).variance ** 0.5 if isinstance(self.noise, GaussianShare) else shared
         return tuple((alone if self.alone[place] else shared) / self.one for place, _ in self.parts)
 
@@ -191,11 +199,12 @@ class MarginalsPlan(Plan):
         rows = "shares of tables" if self._served else "masked rows of its group"
         rows = f"{rows}, which look uniform, " if self.product else ""
         sealed = "sealed rows that it cannot read, " if self.product else ""
+        own = "the tables without its own share of the noise, " if self.coordinator_noise else ""
         shared = shared_people(self.terms)
         return Disclosure(
             sees={
                 "coordinator": f"{sealed}every party's masked {masked}, which look uniform, who dropped out, "
-                f"and {noisy}",
+                f"{own}and {noisy}",
                 **(
                     {f"servers {', '.join(self._served)}": "one share of all rows each, which looks uniform"}
                     if self._served
@@ -219,8 +228,12 @@ class MarginalsPlan(Plan):
                 "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
                 *(of_products(proven=self.product.proven, servers=self._served) if self.product else ()),
                 *((ALIGNED,) if shared else ()),
+                *((of_coordinator(self.noise.honest),) if self.coordinator_noise else ()),
             ),
-            trust=trust_with_groups(self.masked_sum.graph.colluding, proven=self.product.proven, servers=self._served)
+            against=self._against,
+            trust=trust_with_groups(
+                graph.colluding, proven=self.product.proven, servers=self._served, noise=self.coordinator_noise
+            )
             if self.product
             else "",
         )
@@ -233,6 +246,15 @@ class MarginalsPlan(Plan):
             f"each of {len(self.cliques)} table(s) by at most {unit.l1_of_counts()} in l1 and "
             f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}"
         )
+
+    @property
+    def _against(self) -> dict[str, float]:
+        """The epsilons if the coordinator omits its share of the noise."""
+        if not self.coordinator_noise:
+            return {}
+        delta = min(budget.delta for budget in budgets_of(self.terms))
+        events = self.noise.event, self.noise.event_if(self.noise.honest - 1)
+        return without_coordinator(*(float(Cost.of([event]).epsilon(delta)) for event in events))
 
     @property
     def rounds(self) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ one release of the table; what is derived from it is free.
 from pathlib import Path
 from typing import ClassVar, Literal, final
 
+from msgspec import UNSET, UnsetType
+
 from syndic.data import Column, Date, Integer, Real, Schema
 from syndic.data.lists import OTHER
 from syndic.errors import InputError
@@ -45,7 +47,7 @@ class Survival(CountsTables, tag="survival"):
     for "this long or longer": curves end where it begins. `event`: the column that says how the time ended. `censored`:
     its value for people to whom nothing happened; every other value is a cause. `by`: columns whose groups are compared
     and whose hazard ratios are fitted. `entry`: the column with the time at which a person was first observed, with
-    the same bins as `time`, for delayed entry. `colluding` and `missing` as in `marginals`.
+    the same bins as `time`, for delayed entry. `colluding`, `missing` and `coordinator_noise` as in `marginals`.
     """
 
     title: ClassVar[str] = "Survival curves, comparisons and hazard ratios from a masked table"
@@ -61,6 +63,7 @@ class Survival(CountsTables, tag="survival"):
     cell_cap: int = 100_000
     colluding: int = 1
     missing: int = 0
+    coordinator_noise: bool | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if len(set(self.columns)) != len(self.columns):
@@ -92,7 +95,12 @@ class Survival(CountsTables, tag="survival"):
                 f"the table of {', '.join(self.columns)} has {cells:,} cells, and at most cell_cap ({self.cell_cap:,}) "
                 "are counted: use fewer bins for the time, or fewer columns in `by`"
             )
-        counted = Marginals(cliques=(self.columns,), colluding=self.colluding, missing=self.missing).plan(terms)
+        counted = Marginals(
+            cliques=(self.columns,),
+            colluding=self.colluding,
+            missing=self.missing,
+            coordinator_noise=self.coordinator_noise,
+        ).plan(terms)
         return SurvivalPlan(layout=layout, **{name: getattr(counted, name) for name in counted.__struct_fields__})
 
     def coordinate(self, session: Session[SurvivalPlan]) -> SurvivalResult:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.kernel import Terms, budgets_of
+from syndic.kernel import Terms, budgets_of, without_coordinator
 from syndic.methods.synthesis.measure import Question
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
@@ -79,7 +79,12 @@ class RoundNoise:
     def tail(self, chance: float) -> int:
         """Return what the noise on one opened number exceeds with at most this chance, in units of 1 / `scale`."""
         noise = self.noise
-        return noise.tail(chance, noise.parties) if isinstance(noise, FineGaussianShare) else noise.tail(chance)
+        return noise.tail(chance, self.shares) if isinstance(noise, FineGaussianShare) else noise.tail(chance)
+
+    @property
+    def shares(self) -> int:
+        """How many shares the noise has."""
+        return self.noise.parties if isinstance(self.noise, FineGaussianShare) else 1
 
 
 @final
@@ -87,7 +92,8 @@ class RoundNoise:
 class Account:
     """One event for each round, the same at every party, and what makes the noise of a question from it.
 
-    `whole` is the budget that was cut, mu^2 for one person over all rounds and parties.
+    `whole` is the budget that was cut, mu^2 for one person over all rounds and parties. `parties` share the noise of a
+    round: one more than the study has if the coordinator adds a share too.
     """
 
     domain: Domain
@@ -168,18 +174,22 @@ class Account:
 def against_parties(
     terms: Terms, account: Account, shared: Sequence[GaussianEvent], whole: Sequence[GaussianEvent] = ()
 ) -> dict[str, float]:
-    """Return the epsilons where no party may collude; none where the cost holds against the parties too.
+    """Return the epsilons if one share less protects than the cost counts on; none where parties alone share noise.
 
-    Events that are `shared` are of sums to whose noise every party adds a share; no one knows a part of the `whole`.
+    That is so for a party where none may collude, and if a coordinator omits its share. Events that are `shared` are of
+    sums to whose noise every party adds a share; no one knows a part of the `whole`.
     """
-    if account.colluding or account.parties == 1:
+    omitted = account.parties > len(terms.parties)
+    if account.parties == 1 or (account.colluding and not omitted):
         return {}
     delta = min(budget.delta for budget in budgets_of(terms))
-    shares = account.parties - account.missing
+    shares = account.parties - account.colluding - account.missing
     times = Fraction(shares, shares - 1)
     # with less noise mu^2 is as many times as large, and slack, which goes with the squared variance, that squared
     left = [GaussianEvent(mu_squared=times * event.mu_squared, slack=times**2 * event.slack) for event in shared]
     outside, party = (float(Cost.of([*whole, *events]).epsilon(delta)) for events in (shared, left))
+    if omitted:
+        return without_coordinator(outside, party)
     return {
         "everyone but the parties, if all add their noise": outside,
         "a party, which can subtract its own share of the noise": party,
@@ -189,7 +199,7 @@ def against_parties(
 def account_of(terms: Terms, cut: Cut, *, colluding: int, missing: int, shares: int | None = None) -> Account:
     """Cut the strictest budget into rounds by a public rule.
 
-    `shares` is how many parties share the noise of a table: by default all of them.
+    `shares` is how many roles share the noise of a table: by default all parties.
     """
     shares = len(terms.parties) if shares is None else shares
     left = [(budget.epsilon, budget.delta) for budget in budgets_of(terms)]

@@ -47,7 +47,10 @@ class CutRound:
         return Counts(layout=self.layout, product=self.product)
 
     def noise_at(self, party: str) -> TableNoise:
-        """Return the noise that a party adds: its share, and the whole on tables that it alone counts."""
+        """Return the noise that a party adds: its share, and the whole on tables that it alone counts.
+
+        A coordinator that shares the noise (`COORDINATOR`) counts none.
+        """
         shared, own = self.layout.marked(lambda who: len(who) > 1), self.layout.marked(lambda who: who == {party})
         return TableNoise(self.share.event, self.share.noise, self.whole.noise, shared, own, self.share.scale)
 
@@ -60,8 +63,7 @@ class CutRound:
     @property
     def variances(self) -> tuple[float, ...]:
         """The variance of a count of every table."""
-        parties = sum(len(group.parties) for group in self.layout.groups)
-        shared, single = self.share.variance(parties), self.whole.variance(1)
+        shared, single = self.share.variance(self.share.shares), self.whole.variance(1)
         return tuple(shared if len(parties) > 1 else single for parties in self.layout.counting)
 
     def scaled_up(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[float, ...]]:

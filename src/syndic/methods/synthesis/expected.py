@@ -33,6 +33,8 @@ _WITHIN_GROUP: Final = 0.25
 USUAL: Final = 0.07
 """How far pairs of columns of made-up tables are from independent columns, on average."""
 
+# The same over the most that is possible with the columns' shares, on Adult and made-up tables (root mean square).
+_USUAL_SHARE: Final = 0.25
 HIDDEN: Final = 0.5
 """Associations that noise hides count as this share of what could just be seen."""
 # an empty level may have people: its expected error counts as that of this share of a deviation
@@ -80,9 +82,10 @@ def reliability_of(
     """
     known = _Known(schema, fitted, groups, drawn, frozenset(ordered), released or {})
     names = schema.names
-    # a pair that was not measured may be as strong as others are
-    strengths = [known.strength(pair) for pair in combinations(names, 2)]
-    typical = max(USUAL, float(np.sqrt(np.mean(np.square(strengths)))) if strengths else 0.0)
+    # nothing is known of a pair that was not measured: it may be as near to its limit as those that were
+    measured = [known.model(pair) for pair in combinations(names, 2) if frozenset(pair) in known.counted]
+    shares = [strength_of(table) / max(limit_of(table), 1e-9) for table in measured]
+    typical = max(_USUAL_SHARE, float(np.sqrt(np.mean(np.square(shares)))) if shares else 0.0)
     return Reliability(
         columns=tuple(known.column(name) for name in names),
         pairs=tuple(known.pair(pair, typical) for pair in combinations(names, 2)),
@@ -177,10 +180,10 @@ class _Known:
         )
 
     def pair(self, pair: tuple[str, str], typical: float) -> PairTrust:
-        """Return the expected error of two columns; `typical` is the strength of an average pair."""
+        """Return the expected error of two columns; `typical` is the strength of an average pair over its limit."""
         table, counted = self.model(pair), self.counted.get(frozenset(pair))
         strength, beyond, noise = self.strength(pair), 0.0, MEAN_ABSOLUTE / 2
-        hidden = typical
+        hidden = typical * limit_of(table)
         if counted is not None:
             noise = self._noise(table, counted.precision)
             # the least association that stands out of the noise of so many cells

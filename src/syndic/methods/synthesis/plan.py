@@ -13,6 +13,7 @@ from syndic.kernel import (
     beyond_unit,
     change_of,
     not_covered,
+    of_coordinator,
     of_products,
     picture,
     shared_people,
@@ -56,6 +57,11 @@ class SynthesisPlan(Plan):
     def impossible(self) -> tuple[Impossible, ...]:
         """The impossible cells by code."""
         return tuple(one.mask(self.terms.schema) for one in self.zeros)
+
+    @property
+    def coordinator_noise(self) -> bool:
+        """Whether the coordinator shares the noise of what several parties count."""
+        return self.account.parties > len(self.terms.parties)
 
     @property
     def graph(self) -> SumGraph | None:
@@ -128,7 +134,7 @@ class SynthesisPlan(Plan):
         terms, size, graph, rounds = self.terms, self.size, self.graph, len(self.account.events)
         parties, people, columns = len(terms.parties), self.most_rows, len(terms.schema.columns)
         noise = self.account.noise(Question(number=rounds, tables=((terms.schema.names[0],),)))
-        deviation = noise.variance(parties) ** 0.5
+        deviation = noise.variance(noise.shares) ** 0.5
         bits = noise.ring(self.most_rows, size.round_cells).bits if graph else 64
         # a round may ask up to round_cells, but what helps at this noise is far less: a tenth of a count per cell
         typical = min(size.round_cells, int(10 * self.most_rows / deviation) + 1000)
@@ -193,7 +199,8 @@ class SynthesisPlan(Plan):
         rows = served or ("masked rows of its group, which look uniform, " if self.shared else "")
         asked = f"{rows}{opened}, and what was asked; each knows its own counts and share of noise"
         sealed = "sealed rows that it cannot read, " if self.shared else ""
-        masked = f"{sealed}every party's masked answers, which look uniform, who dropped out, and "
+        own = "the tables without its own share of the noise, " if self.coordinator_noise else ""
+        masked = f"{sealed}every party's masked answers, which look uniform, who dropped out, {own}and "
         party, places = ("group", "groups") if self.shared else ("party", "parties")
         return Disclosure(
             sees={
@@ -215,11 +222,14 @@ class SynthesisPlan(Plan):
                 f"people in more than {unit.parties} of the groups" if self.shared else beyond_unit(unit),
                 *(_of_masks(graph) if graph else ()),
                 *(self._of_products if self.shared else ()),
+                *((of_coordinator(self.account.parties - self.account.colluding),) if self.coordinator_noise else ()),
                 *(_of_lacking(self.reach) if self.reach else ()),
                 "the columns, bounds, labels and people, and which combinations of values were declared impossible: "
                 "they are public",
             ),
-            trust=trust_with_groups(self.account.colluding, proven=self._proven, servers=self.servers)
+            trust=trust_with_groups(
+                self.account.colluding, proven=self._proven, servers=self.servers, noise=self.coordinator_noise
+            )
             if self.shared
             else "",
         )

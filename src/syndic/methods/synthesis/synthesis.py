@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, final
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
@@ -53,7 +54,7 @@ from syndic.kernel import (
     shared_people,
     step,
 )
-from syndic.methods.layout import Names
+from syndic.methods.layout import COORDINATOR, Names, noise_shares
 from syndic.methods.product_steps import ProductSteps
 from syndic.methods.synthesis.account import RoundNoise, account_of
 from syndic.methods.synthesis.cut import CutReach, limit_traffic
@@ -96,6 +97,8 @@ class Synthesis(ProductSteps, tag="synthesis"):
     place of the coordinator, so that it may collude with one party or server; two of them together can read all rows,
     and rows take twice the traffic. `traffic`: about how many bytes a person all products may take, masked rows
     counted once however many partners they are passed on to; every round of chosen tables sends rows anew.
+    `coordinator_noise`: whether the coordinator adds a share of the noise on what several parties count, so that with m
+    parties the variance is (m + 1) / m of a curator's, and not m / (m - 1). It must not tell it, nor omit it.
     """
 
     title: ClassVar[str] = "Synthesis by a graphical model"
@@ -119,6 +122,8 @@ class Synthesis(ProductSteps, tag="synthesis"):
     adversary: Adversary | None = None
     servers: tuple[str, ...] = ()
     traffic: int = 2400
+    # false; a study that does not name it keeps its digest
+    coordinator_noise: bool | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.traffic < 1:
@@ -158,7 +163,10 @@ class Synthesis(ProductSteps, tag="synthesis"):
             with_target=not apart,
             interactions=self.interactions and not apart,
         )
-        account = account_of(terms, select(1).budgets, colluding=self.colluding, missing=self.missing)
+        dealt = shared_people(terms) and not self.servers and self.colluding > 0
+        shares = noise_shares(terms, coordinator=self.coordinator_noise, dealt=dealt)
+        budgets = select(1).budgets
+        account = account_of(terms, budgets, colluding=self.colluding, missing=self.missing, shares=shares)
         impossible = [one.mask(terms.schema) for one in self.zeros]
         # a round may ask for as much as helps with the least noise, that of a party's own tables
         least = account.alone if apart else account
@@ -291,7 +299,10 @@ class Synthesis(ProductSteps, tag="synthesis"):
         if total is None:
             return Answer(values=np.zeros(dimension), variance=UNKNOWN, present=())
         if now is not None:
-            counts, variances = now.scaled_up(total.values / noise.scale)
+            opened = total.values
+            if plan.coordinator_noise:
+                opened = session.contribute(now.noise_at(COORDINATOR), opened)
+            counts, variances = now.scaled_up(opened / noise.scale)
             return Answer(values=counts, variance=max(variances), present=total.present, variances=variances)
         variance = noise.variance(len(total.present))
         return Answer(values=total.values / noise.scale, variance=variance, present=total.present)

@@ -104,7 +104,7 @@ class PairTrust(Document):
 
     def __str__(self) -> str:
         one, other = self.columns
-        reason = f"mostly {self.expected.cause}" if self.measured else "no table of both was measured"
+        reason = f"mostly {self.expected.cause}" if self.measured else "a guess, since no table of both was measured"
         related = f"association in this table {self.strength:.3f} of at most {self.limit:.3f}"
         return f"{one} and {other}: expected error {self.error:.3f}, {reason}; {related}"
 
@@ -165,12 +165,14 @@ class Reliability(Document):
     @property
     def sentence(self) -> str:
         """The relations that this table does not hold well, in one sentence."""
-        poor = self.poor
+        poor, guessed = self.poor, sum(not pair.measured for pair in self.pairs)
+        whole = len(self.pairs)
+        unknown = f" No table of {guessed} of {whole} pairs was measured: their errors are guesses." if guessed else ""
         if not poor:
-            return f"Every relation of two columns has an expected error of at most {POOR:g} (0 to 1)."
+            return f"Every relation of two columns has an expected error of at most {POOR:g} (0 to 1).{unknown}"
         named = ", ".join(f"{' and '.join(pair.columns)} ({pair.error:.2f})" for pair in poor[:_NAMED])
-        more = f", and {len(poor) - _NAMED} more of {len(self.pairs)} pairs" if len(poor) > _NAMED else ""
-        return f"Relations that this table does not hold well (expected error, 0 to 1): {named}{more}."
+        more = f", and {len(poor) - _NAMED} more of {whole} pairs" if len(poor) > _NAMED else ""
+        return f"Relations that this table does not hold well (expected error, 0 to 1): {named}{more}.{unknown}"
 
     def __str__(self) -> str:
         lines = [self.sentence, *(f"  {pair}" for pair in self.worst())]

@@ -11,6 +11,7 @@ from syndic.errors import InputError
 from syndic_lab.bench.model.synthesis_data import Coded, load
 from syndic_lab.bench.row import Row
 from syndic_lab.bench.vertical.advice import of_advice
+from syndic_lab.bench.vertical.binary import factors, of_binary
 from syndic_lab.bench.vertical.claims import (
     FEW_SHARES,
     SHARES_OF_LOCAL,
@@ -40,6 +41,7 @@ from syndic_lab.bench.vertical.table import coded_table
 
 EPSILONS: Final = ("0.2", "0.4", "0.8", "1.6", "3.2")
 _FEW: Final = ("0.8", "3.2")
+BINARY: Final = "binary"
 
 
 @final
@@ -102,6 +104,10 @@ def _parties(plan: Plan) -> Iterator[Row]:
         yield from of_table(plan.large, range(2), (2,))
 
 
+def _binary(plan: Plan) -> Iterator[Row]:
+    return of_binary(plan.seeds, (2,)) if plan.quick else of_binary(range(10), (2, 5))
+
+
 def _distance(plan: Plan) -> Iterator[Row]:
     return of_distance(plan.data, plan.epsilons, plan.seeds, plan.methods)
 
@@ -132,6 +138,7 @@ def _cost(plan: Plan) -> Iterator[Row]:
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     "parties": Experiment("number of parties", _parties, 0.6, 20),
+    BINARY: Experiment("made-up binary tables", _binary, 1.5, 10),
     "distance": Experiment("distances over epsilon, every method", _distance, 1.5, 45),
     "cost": Experiment("time and traffic beside the published", _cost, 0.5, 3),
     "svm": Experiment("misclassification of a classifier", _svm, 0.6, 90),
@@ -169,6 +176,8 @@ def rows(quick: bool, only: Sequence[str] = (), table: Path | None = None) -> It
     _check(only)
     if table is not None:
         plan = Plan(coded_table(table), None, quick)
+    elif only and {*only} == {BINARY}:
+        plan = Plan(factors(1), None, quick)
     else:
         try:
             plan = Plan(load("adult", "adult_coded"), load("fire", "fire"), quick)

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from syndic.errors import InputError
 from syndic.kernel import groups_of, not_covered
@@ -20,7 +21,7 @@ from syndic.methods import Synthesis
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.study import Study, simulate
 from syndic_lab.bench.model.synthesis_data import Coded, codes_of, distances
-from syndic_lab.bench.row import Row
+from syndic_lab.bench.row import Row, standard_error
 from syndic_lab.bench.vertical.runs import Found, curator, cut, found_by, glued, grid_of, held_by, study_of, vertical
 
 EPSILON: Final = "0.8"
@@ -31,7 +32,7 @@ REAL_DELTA: Final = Fraction(1, 10**8)
 
 
 def of_table(data: Coded, seeds: Sequence[int], parties: Sequence[int]) -> Iterator[Row]:
-    """Yield the curator's figures, and those of parties together and on their own."""
+    """Yield the curator's figures, and those of parties together, with the coordinator, and on their own."""
     title = f"{data.name}, epsilon {EPSILON}"
     trusted = [curator(data, EPSILON, seed) for seed in seeds]
     yield from _apart(f"{title}, trusted curator", trusted, None)
@@ -42,6 +43,8 @@ def of_table(data: Coded, seeds: Sequence[int], parties: Sequence[int]) -> Itera
         yield from _ratios(row, found, trusted)
         yield _row(row, "seconds", min(one.seconds for one in found), "s of processor time, all roles")
         yield _row(row, "megabytes", max(one.sent for one in found) / 1e6, "MB")
+        less = [vertical(data, EPSILON, seed, number, coordinator_noise=True) for seed in seeds]
+        yield from _ratios(f"{row}, the coordinator shares the noise", less, trusted)
         alone = [glued(data, EPSILON, seed, number) for seed in seeds]
         yield from _apart(f"{row}, each on its own, side by side", alone, trusted)
 
@@ -101,7 +104,10 @@ def _apart(row: str, found: Sequence[Found], trusted: Sequence[Found] | None) ->
 
 def _ratios(row: str, found: Sequence[Found], trusted: Sequence[Found]) -> Iterator[Row]:
     for ways in found[0].apart:
-        yield _row(row, f"tvd{ways} ratio", _mean(found, ways) / _mean(trusted, ways), "of the curator's", 1.0)
+        each = [one.apart[ways] / other.apart[ways] for one, other in zip(found, trusted, strict=True)]
+        mean = _row(row, f"tvd{ways} ratio", _mean(found, ways) / _mean(trusted, ways), "of the curator's", 1.0)
+        yield replace(mean, error=standard_error(each), runs=len(each))
+        yield _row(row, f"tvd{ways} ratio, worst seed", max(each), "of the curator's", 1.0)
 
 
 def _mean(found: Sequence[Found], ways: int) -> float:
