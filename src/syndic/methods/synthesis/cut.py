@@ -28,7 +28,7 @@ _MOST_BITS: Final = 62
 # Of one masked entry of a chunk at a party: as drawn, opened, unpacked and multiplied.
 _ENTRY_BYTES: Final = 32
 _CHUNK_ENTRIES: Final = 1 << 24
-# One part in so many of the traffic is for parities, and so many are counted in all groups together.
+# Parities take one part in so many of the traffic, beside it, and so many are counted in all groups together.
 _PARITY_PART: Final = 6
 _MOST_PARITIES: Final = 1 << 16
 
@@ -226,6 +226,8 @@ def _sizes(terms: Terms, layout: TableLayout, noise: RoundNoise, *, proven: bool
 
 def _one_sided(group: Group, table: Domain) -> bool:
     """Return whether two parties would count a table of which one has a single value."""
+    if 1 not in table.sizes:
+        return False
     parties = group.counted_by(table.names)
     sides = [table.project(name for name in table.names if group.holders[name] == party).size for party in parties]
     return len(parties) == PARTNERS and min(sides) == 1
@@ -244,16 +246,15 @@ def limit_traffic(
     proven: bool,
     groups: Sequence[Group],
 ) -> Size:
-    """Give the round of pairs what it takes, at most half of the traffic, parities a sixth, chosen tables the rest.
+    """Give the round of pairs what it takes, at most half of the traffic, and the rest evenly to chosen tables.
 
-    The first round is counted at home. `traffic` is in bytes a person. Many groups count fewer parities.
+    The first round is counted at home. `traffic` is in bytes a person. Parities have a sixth of it beside: taken from
+    tables it would cost them more than the budget of parities does. Many groups count fewer of them.
     """
     whole = traffic * most_rows(terms)
     second = min(_pairs_traffic(terms, account, selector, proven=proven, groups=groups), whole // 2)
-    scans = sum(room.parity for room in size.rooms)
-    chosen, third = len(size.rooms) - 2 - scans, whole // _PARITY_PART
-    rest = (whole - second - scans * third) // chosen
-    parts = (0, second, *(third if room.parity else rest for room in size.rooms[2:]))
+    rest = (whole - second) // sum(not room.parity for room in size.rooms[2:])
+    parts = (0, second, *(whole // _PARITY_PART if room.parity else rest for room in size.rooms[2:]))
     most = max(1, _MOST_PARITIES // len(groups))
     rooms = tuple(
         replace(room, traffic=part, **({"tables": min(room.tables, most)} if room.parity else {}))

@@ -96,8 +96,9 @@ class Synthesis(ProductSteps, tag="synthesis"):
     look for such sets. `adversary`: "active", the default unless `colluding` is 0, lets parties prove that their rows
     are one-hot, so that a party that deviates cannot read a partner's record. `servers`: three parties that multiply
     in place of the coordinator, so that it may collude with one party or server; two of them together can read all
-    rows, and rows take twice the traffic. `traffic`: about how many bytes a person all products may take, masked rows
-    counted once however many partners they are passed on to; every round of chosen tables sends rows anew.
+    rows, and rows take twice the traffic. `traffic`: about how many bytes a person all tables may take, masked rows
+    counted once however many partners they are passed on to; every round of chosen tables sends rows anew, and
+    parities take a sixth more.
     """
 
     title: ClassVar[str] = "Synthesis by a graphical model"
