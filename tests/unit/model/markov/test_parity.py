@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, product
@@ -104,19 +104,20 @@ def test_about_half_of_all_parities_flip_at_once_and_of_many_columns_all_may() -
 
 def test_a_set_that_cannot_be_counted_is_not_asked_and_one_with_more_noise_only_if_it_could_stand_out() -> None:
     balance = dict.fromkeys("abcd", 1.0)
-    times = {("a", "b", "c"): None, ("a", "b", "d"): 100.0}
+    times: dict[tuple[str, ...], float | None] = {("a", "b", "c"): None, ("a", "b", "d"): 100.0}
     found = sets_to_ask(balance, lambda _: 0.2, lambda names: times.get(names, 1.0))
     assert found == [("a", "c", "d"), ("b", "c", "d"), ("a", "b", "c", "d")]
+
+
+def always(variance: float) -> Callable[[int], float]:
+    return lambda _: variance
 
 
 def test_at_the_share_that_is_needed_a_strong_parity_stands_out() -> None:
     share = share_to_find(100, 1e6, 10_000.0)
     variance = 1e6 / share
     one_way = {name: np.array([5000.0, 5000.0]) for name in COINS.names}
-    less, enough = (
-        plan_scan(Grouping.none(COINS), one_way, (), 1e4, lambda _, times=times: variance * times)
-        for times in (50, 0.5)
-    )
+    less, enough = (plan_scan(Grouping.none(COINS), one_way, (), 1e4, always(variance * times)) for times in (50, 0.5))
     assert len(less.sets) == 1 < len(enough.sets)
     assert share_to_find(100, 1e6, 5.0) == 1.0
 
