@@ -13,6 +13,16 @@ def test_a_planted_relation_is_kept_beside_a_run_that_loses_it() -> None:
     assert found["other sets found"].value == 0
 
 
+def test_a_planted_relation_across_two_parties_is_kept_beside_a_run_that_loses_it() -> None:
+    found = {row.metric: row for row in of_planted(2, range(1), groups=1)}
+    worst = found["rows that agree, worst"]
+    assert "two parties with different columns" in worst.row
+    assert worst.value > 0.93
+    assert worst.baseline is not None
+    assert worst.baseline < 0.6
+    assert found["other sets found"].value == 0
+
+
 def test_planted_tables_agree_in_19_of_20_rows() -> None:
     data = planted(4, 1, 20_000)
     assert len(data.domain) == COLUMNS

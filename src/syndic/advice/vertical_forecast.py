@@ -34,15 +34,15 @@ def made_up_counts(
 
     def count(question: Question) -> Answer:
         grouping, tables = question.grouping(account.domain), question.tables
-        noise = account.noise_of(question.number, len(tables), 1, parity=question.parity)
+        noise = account.noise_of(question.number, len(tables), 1, question.parities)
         least, domain = noise.variance(account.parties), grouping.domain_of_groups
-        if question.parity:
-            sums = parity_sums(grouping, tables, lambda some: grouping.count(codes, some))
-            return Answer(values=sums + draws.normal(0, least**0.5, len(tables)), variance=least, present=())
         times = [1.0 if reach is None else reach.noisier(domain.project(names)) or 1.0 for names in tables]
+        exact = [one.values for one in grouping.count(codes, tables)]
+        if question.parity:
+            exact = list(parity_sums(grouping, tables, lambda some: grouping.count(codes, some)))
         found = [
-            (one.values + draws.normal(0, (least * each) ** 0.5, one.values.shape)).ravel()
-            for one, each in zip(grouping.count(codes, tables), times, strict=True)
+            (one + draws.normal(0, (least * each) ** 0.5, one.shape)).ravel()
+            for one, each in zip(exact, times, strict=True)
         ]
         variances = tuple(least * each for each in times)
         return Answer(values=np.concatenate(found), variance=max(variances), present=(), variances=variances)

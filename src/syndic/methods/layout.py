@@ -4,6 +4,9 @@ A table of columns at one party is counted there. A table of columns at two part
 one-hot matrices: of what the one party's columns say together, and of what the other's do. Only the cells that some
 table needs are shared. A table of columns at three or more parties would need products of three matrices, and is not
 counted in that group. A table over all people is the sum over groups, of which only the noisy total is ever opened.
+
+A parity, the sum over rows of the product of signs of some columns, is counted in the same way: what the columns of one
+party say together is then one sign, and the parity is a sum of the cells of a table of signs, with their signs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +34,7 @@ from syndic.random import Randomness
 
 Names = tuple[str, ...]
 CountTables = Callable[[Sequence[Names]], Sequence[NDArray[np.int64]]]
-"""Returns the exact counts of some tables of a party's own columns. Private."""
+"""Returns the exact counts of some tables of a party's own columns; of parities those of the two signs. Private."""
 Parts = tuple[tuple[int, int], ...]
 """For numbers that follow from tables, in order: the place of a table, and how many follow from it."""
 
@@ -64,7 +67,8 @@ class TableLayout:
     """Public. `across` has the tables of each pair of parties, `within` the places of each party's own tables.
 
     `blocks` are the sets of columns of which a party sends one-hot matrices, without the last level of each. A party is
-    in one group, so it counts a table once: by itself or with one partner.
+    in one group, so it counts a table once: by itself or with one partner. With `parity`, columns have one or two
+    levels, the signs + and -, and one number opens of each table.
     """
 
     groups: tuple[Group, ...]
@@ -73,16 +77,22 @@ class TableLayout:
     across: Mapping[Pair, tuple[Cross, ...]]
     within: Mapping[str, tuple[int, ...]]
     blocks: Mapping[str, tuple[Names, ...]]
+    parity: bool = False
 
     @cached_property
     def widths(self) -> dict[str, tuple[int, ...]]:
         """How many columns every block of every party has in its matrix."""
-        return {name: tuple(self.size(block) - 1 for block in blocks) for name, blocks in self.blocks.items()}
+        return {name: tuple(self.levels(block) - 1 for block in blocks) for name, blocks in self.blocks.items()}
 
     @cached_property
     def dimension(self) -> int:
-        """How many counts all tables have."""
+        """How many counts or parities all tables have."""
         return sum(self.size(names) for names in self.tables)
+
+    @property
+    def parities(self) -> tuple[Names, ...]:
+        """The sets of columns whose parities open, if they do."""
+        return self.tables if self.parity else ()
 
     @cached_property
     def counting(self) -> tuple[frozenset[str], ...]:
@@ -111,8 +121,25 @@ class TableLayout:
         return next(group.people for group in self.groups if party in group.parties)
 
     def size(self, names: Names) -> int:
-        """Return the number of cells of some columns."""
-        return prod([self.domain.sizes[axis] for axis in self.domain.axes(names)])
+        """Return how many numbers open of a table."""
+        return 1 if self.parity else self.levels(names)
+
+    def levels(self, names: Names) -> int:
+        """Return how many values some columns of one party have together: their cells, or two signs."""
+        return 2 if self.parity else prod([self.domain.sizes[axis] for axis in self.domain.axes(names)])
+
+    def coded(self, names: Names) -> Callable[[Coded], NDArray[Any]]:
+        """Return what gives the value that some columns of one party have together in each row."""
+        if self.parity:
+            return lambda codes: np.bitwise_xor.reduce([codes[name] for name in names])
+        domain = self.domain.project(names)
+        return lambda codes: domain.index([codes[name] for name in domain.names])
+
+    def opened(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what opens of the counts of a table over the values of one party's columns, or two parties'."""
+        for axis in range(counts.ndim if self.parity else 0):
+            counts = -np.diff(counts, axis=axis)
+        return counts
 
     def count(self, pair: Pair) -> int:
         """Return how many counts a pair of parties opens."""
@@ -125,8 +152,8 @@ class TableLayout:
         width = sum(self.widths[right])
         found = [
             (
-                (rows[one.left] + np.arange(self.size(one.left) - 1))[:, None] * width
-                + (columns[one.right] + np.arange(self.size(one.right) - 1))[None, :]
+                (rows[one.left] + np.arange(self.levels(one.left) - 1))[:, None] * width
+                + (columns[one.right] + np.arange(self.levels(one.right) - 1))[None, :]
             ).ravel()
             for one in self.across[pair]
         ]
@@ -148,27 +175,29 @@ class TableLayout:
 
     def traffic(self, sizes: ProductSizes) -> int:
         """Return about how many bytes the products take, each message counted once."""
-        entries = sizes.rows * sum(sum(widths) for widths in self.widths.values())
-        shares = self._wanted * sizes.chunks
-        if isinstance(sizes.ring, Residues):  # of a proof, and of the dealer's answer to it
-            entries += sizes.rows * sum(map(len, self.widths.values())) * 2 * DEGREE // POINTS
-        return (entries + shares) * sizes.ring.bits // 8
-
-    @cached_property
-    def _wanted(self) -> int:
-        """How many cells of products are shared."""
+        columns, blocks = sum(map(sum, self.widths.values())), sum(map(len, self.widths.values()))
         tables = [one for tables in self.across.values() for one in tables]
-        return sum((self.size(one.left) - 1) * (self.size(one.right) - 1) for one in tables)
+        shared = sum((self.levels(one.left) - 1) * (self.levels(one.right) - 1) for one in tables)
+        return traffic_of(sizes, columns, blocks, shared)
 
     def _starts(self, party: str) -> dict[Names, int]:
         starts = np.cumsum([0, *self.widths[party][:-1]]).tolist()
         return dict(zip(self.blocks[party], starts, strict=True))
 
 
-def layout_of(groups: Sequence[Group], tables: Sequence[Names], domain: Domain) -> TableLayout:
+def traffic_of(sizes: ProductSizes, columns: int, blocks: int, shared: int) -> int:
+    """Return about how many bytes products take: of so many columns in blocks, of which so many cells are shared."""
+    entries = sizes.rows * columns
+    if isinstance(sizes.ring, Residues):  # of a proof, and of the dealer's answer to it
+        entries += sizes.rows * blocks * 2 * DEGREE // POINTS
+    return (entries + shared * sizes.chunks) * sizes.ring.bits // 8
+
+
+def layout_of(groups: Sequence[Group], tables: Sequence[Names], domain: Domain, *, parity: bool = False) -> TableLayout:
     """Lay out tables over groups of people; a group counts those whose columns are at one or two of its parties.
 
-    Columns may be groups of levels, or whatever else parties code their rows by; `domain` has their sizes.
+    Columns may be groups of levels, or whatever else parties code their rows by; `domain` has their sizes. `parity`:
+    they are signs, of whose products the sums open.
     """
     across: dict[Pair, list[Cross]] = {}
     within: dict[str, list[int]] = {name: [] for group in groups for name in group.parties}
@@ -198,6 +227,7 @@ def layout_of(groups: Sequence[Group], tables: Sequence[Names], domain: Domain) 
         across={pair: tuple(found) for pair, found in across.items()},
         within={name: tuple(places) for name, places in within.items()},
         blocks={name: tuple(found) for name, found in blocks.items()},
+        parity=parity,
     )
 
 
@@ -267,7 +297,7 @@ class Counts:
         shares = product.shares(party) if product and blocks else {}
         counted = count([*blocks, *(layout.tables[place] for place in places)])
         margins = {block: one.ravel() for block, one in zip(blocks, counted, strict=False)}
-        found = dict(zip(places, counted[len(blocks) :], strict=True))
+        found = dict(zip(places, map(layout.opened, counted[len(blocks) :]), strict=True))
         if product and blocks:
             product.check_unchanged(party, np.concatenate([one[:-1] for one in margins.values()]))
             for partner, share in shares.items():
@@ -287,13 +317,15 @@ class Counts:
         pair, start, ring, found = product.pair(own, partner), 0, product.sizes.ring, {}
         rows, left = self.layout.people(own), own == pair[0]
         for one in self.layout.across[pair]:
-            shape = (self.layout.size(one.left) - 1, self.layout.size(one.right) - 1)
+            shape = (self.layout.levels(one.left) - 1, self.layout.levels(one.right) - 1)
             part = share[start : start + shape[0] * shape[1]].reshape(shape)
             start += part.size
             full = completed(part, margins[one.left if left else one.right][:-1], rows, left=left)
-            domain = self.layout.domain.project((*one.left, *one.right))
-            table = ring.lift(ring.reduce(full)).reshape(domain.sizes)
-            found[one.place] = table.transpose(domain.axes(self.layout.tables[one.place]))
+            table = ring.lift(ring.reduce(self.layout.opened(full)))
+            if not self.layout.parity:
+                domain = self.layout.domain.project((*one.left, *one.right))
+                table = table.reshape(domain.sizes).transpose(domain.axes(self.layout.tables[one.place]))
+            found[one.place] = table
         return found
 
     def rows(self, party: Party, span: tuple[int, int], recode: Callable[[Coded], Coded]) -> NDArray[np.uint8]:
@@ -303,15 +335,15 @@ class Counts:
         """
         layout = self.layout
         blocks, people = layout.blocks[party.name], layout.people(party.name)
-        domains = [layout.domain.project(block) for block in blocks]
+        codes_of = [layout.coded(block) for block in blocks]
         names = tuple(dict.fromkeys(name for block in blocks for name in block))
 
-        def codes_of(coded: Coded) -> list[NDArray[np.integer]]:
+        def all_codes(coded: Coded) -> list[NDArray[Any]]:
             codes = recode(coded)
-            return [domain.index([codes[name] for name in domain.names]) for domain in domains]
+            return [of(codes) for of in codes_of]
 
         own = min(span[0], people), min(span[1], people)
-        found = hot_rows(party.table.batches(names), codes_of, [domain.size - 1 for domain in domains], own)
+        found = hot_rows(party.table.batches(names), all_codes, layout.widths[party.name], own)
         if len(found) < own[1] - own[0]:
             return found  # fewer rows than the public number of people: refused where they are masked
         return np.pad(found, ((0, span[1] - span[0] - len(found)), (0, 0)))

@@ -231,7 +231,7 @@ def test_questions_that_no_group_can_count_and_idle_products_are_refused(tmp_pat
     held = {"p": ("north", "a"), "q": ("north", "b"), "r": ("north", "cd")}
     agreed = study(held)
     with pytest.raises(RefusedError, match="no group has at one or two parties"):
-        agreed.plan_as(SynthesisPlan).check_question(Question(number=3, tables=(("a", "b", "c"),)))
+        agreed.plan_as(SynthesisPlan).check_question(Question(number=4, tables=(("a", "b", "c"),)))
     carrier, session = carried(agreed, sources(held), tmp_path)
     method = agreed.protocol
     assert isinstance(method, Synthesis)

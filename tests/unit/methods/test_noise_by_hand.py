@@ -13,9 +13,11 @@ import pytest
 from support import COLUMNS, rows, study_text
 from syndic import Study, simulate
 from syndic.kernel import Party, Session
+from syndic.methods import Synthesis
 from syndic.methods.histogram.tables import MarginalTables
 from syndic.methods.layout import COORDINATOR
 from syndic.methods.regression.gram_plan import GramPlan
+from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import ConcentratedEvent, GaussianEvent, PureEvent
@@ -87,7 +89,7 @@ def delta_of(events: list[Any], times: int) -> float:
     return exp(float(logs.min()))
 
 
-def needed(event: Any, tables: int, moved: int, places: int) -> float:
+def needed(event: Any, tables: int, moved: float, places: int) -> float:
     """Return the variance that a count needs, if one person at one place moves each table by `moved` in squared l2.
 
     A person at several places moves it by as many times in l2, and the whole release costs as many charges.
@@ -116,6 +118,20 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, int]]:
     by_coordinator = Session.contribute
     monkeypatch.setattr(Party, "contribute", kept)
     monkeypatch.setattr(Session, "contribute", shared)
+    return found
+
+
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], ...]]:
+    """Keep the sets of columns whose parities were asked."""
+    found: list[tuple[tuple[str, ...], ...]] = []
+    asking = Synthesis._open
+
+    def kept(self: Any, session: Any, sums: Any, question: Question) -> Any:
+        found.extend([question.tables] if question.parity else [])
+        return asking(self, session, sums, question)
+
+    monkeypatch.setattr(Synthesis, "_open", kept)
     return found
 
 
@@ -175,7 +191,9 @@ STUDIES = {
 
 
 @pytest.mark.parametrize("which", STUDIES)
-def test_what_honest_parties_draw_is_enough_for_the_charge(which: str, drawn: list[tuple[str, Any, int]]) -> None:
+def test_what_honest_parties_draw_is_enough_for_the_charge(
+    which: str, drawn: list[tuple[str, Any, int]], scans: list[tuple[tuple[str, ...], ...]]
+) -> None:
     held, method, options, unit, colluding, missing = STUDIES[which]
     study = agreed(held, method, options, unit)
     study.check()
@@ -187,7 +205,7 @@ def test_what_honest_parties_draw_is_enough_for_the_charge(which: str, drawn: li
     assert 0.5 * DELTA < delta_of(events[0], places) <= DELTA * (1 + 1e-6)
     most = {"rows = 3": 9, "rows = 2": 4}.get(next((line for line in unit.split("\n") if "rows" in line), ""), 1)
     moved = 2 if REPLACE in unit else 1 if "weighted" in unit else most
-    for number, (tables, sizes, squared) in enumerate(asked(study, result, moved)):
+    for number, (tables, sizes, squared) in enumerate(asked(study, result, moved, scans)):
         roles = len(held) + (TOO in options)
         sums = drawn[number * roles : (number + 1) * roles]
         least = needed(events[0][number], len(tables), squared, places)
@@ -195,7 +213,9 @@ def test_what_honest_parties_draw_is_enough_for_the_charge(which: str, drawn: li
         check_drawn(held, sums, asked_for, opened_scale(study, sums[0][1]), least, colluding + missing)
 
 
-def asked(study: Study, result: Any, moved: int) -> Iterator[tuple[tuple[tuple[str, ...], ...], list[int], int]]:
+def asked(
+    study: Study, result: Any, moved: int, scans: list[tuple[tuple[str, ...], ...]]
+) -> Iterator[tuple[tuple[tuple[str, ...], ...], list[int], float]]:
     """Return the tables of every sum, how many numbers each has, and how far one person moves each."""
     if isinstance(result, MarginalTables):
         yield result.note.tables, [table.values.size for table in result.tables], moved
@@ -205,8 +225,12 @@ def asked(study: Study, result: Any, moved: int) -> Iterator[tuple[tuple[tuple[s
     for room in study.plan_as(SynthesisPlan).size.rooms:
         if room.parity:  # every row is +1 or -1 in each
             assert result.note.parities is not None
-            sets = result.note.parities.sets
-            yield (EVERY,) * sets, [1] * sets, moved * (2 if study.unit.sizes_are_public else 1)
+            (sets,) = scans
+            assert result.note.parities.sets == len(sets)
+            # one that is replaced moves those by two that have an odd number of the columns whose signs it changes
+            changes = [set(one) for size in range(5) for one in combinations(EVERY, size)]
+            most = max(sum(len(one.intersection(names)) % 2 for names in sets) for one in changes) / len(sets)
+            yield sets, [1] * len(sets), moved * (2 * most if study.unit.neighbours == "replace" else 1)
             continue
         one = next(rounds)
         levels = dict(zip(study.schema.names, one.groups, strict=True)) if one.groups else {}

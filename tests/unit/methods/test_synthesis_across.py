@@ -88,7 +88,8 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("silent")
 @pytest.mark.parametrize("parties", [TWO_AND_TWO, SPREAD])
 def test_without_noise_every_table_is_exact(parties: str, tmp_path: Path) -> None:
-    agreed = synthesis_across("traffic = 100000", parties=parties, columns=FOUR, budget=LOW_NOISE)
+    options = "traffic = 100000\ninteractions = false"
+    agreed = synthesis_across(options, parties=parties, columns=FOUR, budget=LOW_NOISE)
     table = people(60)
     session, nodes = session_of(agreed, table, tmp_path)
     groups = ((0, 1, 2, 3), (0, 0, 1, 2, 2), (3, 2, 1, 0, 0), (0, 1))

@@ -1,16 +1,21 @@
 """Relations that no pair of columns shows: how often they are kept, and what looking for them costs other tables.
 
 Made-up tables of 13 columns of two values, of which one is the exclusive or of some others, but for 5 % of the rows;
-five parties share 20,000 people at epsilon 1 and delta 1e-7. Adult, where nothing is planted, at epsilon 0.8. Each with
-and without `interactions`, mean and worst over seeds. Rows are simulated from a seed, so nobody is protected here.
+five parties share 20,000 people at epsilon 1 and delta 1e-7. Two parties that have the first seven and the last six
+columns of the same people, so that the relation is across them, and two groups of two such parties. Adult, where
+nothing is planted, at epsilon 0.8. Each with and without `interactions`, mean and worst over seeds. Rows are simulated
+from a seed, so nobody is protected here.
 """
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from fractions import Fraction
+from typing import Final, Literal
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from syndic.data import Schema
 from syndic.errors import InputError
@@ -18,12 +23,17 @@ from syndic.methods import Synthesis
 from syndic_lab.bench.model.synthesis import MIDDLE, simulated
 from syndic_lab.bench.model.synthesis_data import Coded, alike, codes_of, distances, load
 from syndic_lab.bench.row import Row
+from syndic_lab.bench.vertical.runs import Made, grid_of, made_by
 
 COLUMNS: Final = 13
 PEOPLE: Final = 20_000
 PARTIES: Final = 5
 FLIPPED: Final = 0.05
 PLANTED: Final = (2, 3, 4)
+SIDES: Final = 2
+
+Groups = Literal[0, 1, 2]
+"""Groups of two parties with different columns; 0 for parties with all columns."""
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -31,39 +41,57 @@ def rows(quick: bool) -> Iterator[Row]:
     seeds = range(3 if quick else 10)
     for number in PLANTED:
         yield from of_planted(number, seeds)
+    for number in PLANTED:
+        yield from of_planted(number, range(3), groups=1)
+    yield from of_planted(3, range(3), groups=2)
     try:
         adult = load("adult", "adult_coded")
     except InputError as error:
         sys.stderr.write(f"skipped: {error}\n")
         return
     yield from of_other(adult, seeds)
+    yield from of_other(adult, range(3), groups=1)
 
 
-def of_planted(number: int, seeds: Sequence[int], people: int = PEOPLE) -> Iterator[Row]:
+def of_planted(number: int, seeds: Sequence[int], people: int = PEOPLE, groups: Groups = 0) -> Iterator[Row]:
     """Yield how many rows have a last column that is the exclusive or of the first ones; 0.95 of the real rows."""
-    row = f"exclusive or of {number} columns, epsilon 1"
+    row = f"exclusive or of {number} columns, epsilon 1{_who(groups)}"
 
     def run(seed: int, interactions: bool) -> tuple[float, float]:
         data = planted(number, seed, people)
-        made = simulated(data, Synthesis(interactions=interactions), "1", seed, alike, PARTIES, delta="1e-7")
+        made = _made(data, "1", "1e-7", seed, groups, interactions)
         wanted = {data.domain.names[place] for place in (*range(number), COLUMNS - 1)}
-        others = sum(set(names) != wanted for names in made.note.found)
-        return agreement(made.table.to_arrow(), data.schema, number), others
+        others = sum(set(names) != wanted for names in made.found)
+        return _agreement(list(made.codes.values()), number), others
 
     now, before = ([run(seed, looks) for seed in seeds] for looks in (True, False))
     yield from _both(row, "rows that agree", [one for one, _ in now], [one for one, _ in before], "of all rows", min)
     yield _row(row, "other sets found", float(sum(others for _, others in now)), f"sets in {len(seeds)} runs", 0.0)
 
 
-def of_other(data: Coded, seeds: Sequence[int]) -> Iterator[Row]:
+def _who(groups: Groups) -> str:
+    return ("", ", two parties with different columns", ", two groups of two such parties")[groups]
+
+
+def _made(data: Coded, epsilon: str, delta: str | None, seed: int, groups: Groups, interactions: bool) -> Made:
+    """Run the synthesis once, without groups of five parties, or of a curator where delta is that of a curator."""
+    protocol = Synthesis(interactions=interactions)
+    if groups:
+        share = Fraction(1, data.table.num_rows) if delta is None else Fraction(delta)
+        return made_by(data, replace(grid_of(data, epsilon, groups, SIDES, delta=share), protocol=protocol), seed)
+    made = simulated(data, protocol, epsilon, seed, alike, 1 if delta is None else PARTIES, delta=delta)
+    return Made(codes_of(made.table.to_arrow(), data.schema), 0.0, found=made.note.found)
+
+
+def of_other(data: Coded, seeds: Sequence[int], groups: Groups = 0) -> Iterator[Row]:
     """Yield the distances of random tables of a real table, and how many sets were found in it."""
-    row, found = f"{data.name}, epsilon {MIDDLE}, curator", 0
+    row, found = f"{data.name}, epsilon {MIDDLE}{_who(groups) or ', curator'}", 0
     apart: dict[bool, list[dict[int, float]]] = {True: [], False: []}
     for seed in seeds:
         for looks, one in apart.items():
-            made = simulated(data, Synthesis(interactions=looks), MIDDLE, seed, alike, 1)
-            one.append(distances(data.codes(), codes_of(made.table.to_arrow(), data.schema), data.domain))
-            found += len(made.note.found)
+            made = _made(data, MIDDLE, None, seed, groups, looks)
+            one.append(distances(data.codes(), made.codes, data.domain))
+            found += len(made.found)
     for ways in apart[True][0]:
         now, before = ([one[ways] for one in apart[looks]] for looks in (True, False))
         yield from _both(row, f"tvd{ways}", now, before, "distance", max)
@@ -84,7 +112,10 @@ def planted(number: int, seed: int, people: int) -> Coded:
 
 def agreement(table: pa.Table, schema: Schema, number: int) -> float:
     """Return the share of rows whose last column is the exclusive or of the first `number`."""
-    codes = list(codes_of(table, schema).values())
+    return _agreement(list(codes_of(table, schema).values()), number)
+
+
+def _agreement(codes: Sequence[NDArray[np.int64]], number: int) -> float:
     return float(np.mean(sum(codes[:number]) % 2 == codes[-1]))
 
 

@@ -10,7 +10,9 @@ m = mu^2 of the round, each of r ledgers is charged m / r, and the variance (r s
 noise for the squared sensitivity r s^2 at m / r.
 
 A row adds +1 or -1 to every parity. Rows that count w in all move one by at most w if they come or go, and by 2 w if
-they are replaced: the l1 sensitivity of counts, c. So k parities move by at most k c^2 in squared l2.
+they are replaced: the l1 sensitivity of counts, c. So k parities move by at most k c^2 in squared l2. A row that is
+replaced changes the signs of some columns, and with them the parities of those sets that have an odd number of these:
+at most f of the k, whatever the columns (`most_flipped`). So they move by at most f c^2.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,6 +27,8 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.kernel import Terms, budgets_of, without_coordinator
 from syndic.methods.synthesis.measure import Question
+from syndic.model.markov.counts import Names
+from syndic.model.markov.parity import most_flipped
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
 from syndic.privacy import Cost, GaussianEvent, Unit, mu_squared_for
@@ -108,12 +112,14 @@ class Account:
     def noise(self, question: Question) -> RoundNoise:
         """Return the noise that every party adds to its answer."""
         dimension = question.dimension(self.domain)
-        return self.noise_of(question.number, len(question.tables), dimension, parity=question.parity)
+        return self.noise_of(question.number, len(question.tables), dimension, question.parities)
 
-    def noise_of(self, number: int, tables: int, dimension: int, *, parity: bool = False) -> RoundNoise:
-        """Return the noise of a round that asks so many tables, and so many counts in all of them, or parities."""
-        each = self.unit.l1_of_counts() ** 2 if parity else self.unit.l2_squared_of_counts()
-        squared = self.unit.parties * tables * each
+    def noise_of(self, number: int, tables: int, dimension: int, parities: Sequence[Names] = ()) -> RoundNoise:
+        """Return the noise of a round that asks so many tables, and so many counts in all of them, or `parities`."""
+        squared = self.unit.parties * tables * self.unit.l2_squared_of_counts()
+        if parities:
+            moved = most_flipped(tuple(parities)) if self.unit.neighbours == "replace" else tables
+            squared = self.unit.parties * moved * self.unit.l1_of_counts() ** 2
         changed = min(dimension, self.unit.parties * tables * self.unit.l1_of_counts())
         event = self.events[number - 1]
         return RoundNoise(self._noise(event.mu_squared, squared, changed, dimension), event, self.unit.scale)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, final
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.kernel import PARTNERS, Group, Party, Terms, covered
-from syndic.methods.layout import Counts, CountTables, Names, TableLayout, TableNoise, layout_of
+from syndic.methods.layout import Counts, CountTables, Names, TableLayout, TableNoise, layout_of, traffic_of
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.measure import Question, RoundLimits
 from syndic.methods.synthesis.size import Size, most_rows
@@ -28,6 +28,9 @@ _MOST_BITS: Final = 62
 # Of one masked entry of a chunk at a party: as drawn, opened, unpacked and multiplied.
 _ENTRY_BYTES: Final = 32
 _CHUNK_ENTRIES: Final = 1 << 24
+# Parities take one part in so many of the traffic, beside it, and so many are counted in all groups together.
+_PARITY_PART: Final = 6
+_MOST_PARITIES: Final = 1 << 16
 
 
 @final
@@ -67,12 +70,18 @@ class CutRound:
         return tuple(shared if len(parties) > 1 else single for parties in self.layout.counting)
 
     def scaled_up(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[float, ...]]:
-        """Return counts and variances as if of all people: of tables that some groups lack, those of the others."""
+        """Return counts and variances as if of all people: of tables that some groups lack, those of the others.
+
+        The variance of a parity is also that of the choice of people, as far as they stand for others.
+        """
         groups = self.layout.groups
         whole = sum(group.people for group in groups)
         factors = [whole / covered(groups, names) for names in self.layout.tables]
         sizes = [self.layout.size(names) for names in self.layout.tables]
-        variances = tuple(one * factor**2 for one, factor in zip(self.variances, factors, strict=True))
+        chosen = whole if self.layout.parity else 0
+        variances = tuple(
+            one * factor**2 + chosen * (factor - 1) for one, factor in zip(self.variances, factors, strict=True)
+        )
         return values * np.repeat(factors, sizes), variances
 
 
@@ -96,28 +105,64 @@ class CutReach:
         """The number of all people."""
         return sum(group.people for group in self.groups)
 
+    @cached_property
+    def _ways(self) -> tuple[tuple[Group, int, int], ...]:
+        """The ways in which groups hold the columns: one group of each, the people of all such groups, their number."""
+        found: dict[tuple[int, ...], list[Group]] = {}
+        for group in self.groups:
+            holders = [group.holders.get(name, "") for name in self.terms.schema.names]
+            way = tuple(group.parties.index(party) if party else -1 for party in holders)
+            found.setdefault(way, []).append(group)
+        return tuple((ones[0], sum(one.people for one in ones), len(ones)) for ones in found.values())
+
     def noisier(self, table: Domain) -> float | None:
         """Return how many times the variance of a count that all parties share a table has, as if of all people."""
-        people = covered(self.groups, table.names)
-        counting = [group.counted_by(table.names) for group in self.groups]
-        if not people or any(_one_sided(group, table) for group in self.groups):
+        counting = [len(group.counted_by(table.names)) for group, _, _ in self._ways]
+        people = sum(people for (_, people, _), parties in zip(self._ways, counting, strict=True) if parties)
+        if not people or any(_one_sided(group, table) for group, _, _ in self._ways):
             return None
-        single = sum(map(len, counting)) == 1
+        single = sum(parties * times for (_, _, times), parties in zip(self._ways, counting, strict=True)) == 1
         return (self.people / people) ** 2 / (self.account.shares_to_whole if single else 1.0)
 
-    def takes(self, number: int, tables: Sequence[Names], domain: Domain) -> bool:
-        """Return whether a round can count all these tables over groups of levels."""
+    def takes(self, number: int, tables: Sequence[Names], domain: Domain, *, parity: bool = False) -> bool:
+        """Return whether a round can count all these tables over groups of levels, or parities over halves of them."""
         if any(self.noisier(domain.project(names)) is None for names in tables):
             return False
-        layout = layout_of(self.groups, tables, domain)
-        if not layout.across:
-            return True
-        noise = self.account.noise_of(number, len(tables), layout.dimension)
+        layout = layout_of(self.groups, tables, domain, parity=parity)
+        sizes = self._sizes(number, layout) if layout.across else None
+        return not layout.across or (sizes is not None and layout.traffic(sizes) <= self.rooms[number - 1].traffic)
+
+    def fitting_sets(self, number: int, sets: Sequence[Names], domain: Domain) -> tuple[Names, ...]:
+        """Return those of the sets, in order, whose parities a round can count.
+
+        What some columns of a party say together is sent once, for all sets that have them.
+        """
+        room = self.rooms[number - 1]
+        counted = [names for names in sets if self.noisier(domain.project(names)) is not None]
+        if not counted:
+            return ()
+        layout = layout_of(self.groups, counted, domain, parity=True)
+        sent: list[set[tuple[str, Names]]] = [set() for _ in counted]
+        for (left, right), tables in layout.across.items():
+            for one in tables:
+                sent[one.place] |= {(left, one.left), (right, one.right)}
+        # fewer sets take no larger numbers, and no more chunks
+        sizes, blocks, shared = self._sizes(number, layout), set[tuple[str, Names]](), 0
+        kept: list[Names] = []
+        for names, needed in zip(counted, sent, strict=True):
+            columns, cells = len(blocks | needed), shared + len(needed) // PARTNERS
+            if not needed or (sizes and traffic_of(sizes, columns, columns, cells) <= room.traffic):
+                blocks, shared = blocks | needed, cells
+                kept.append(names)
+        return tuple(kept[: room.tables])
+
+    def _sizes(self, number: int, layout: TableLayout) -> ProductSizes | None:
+        """Return the sizes of a round's product; None with more noise than any field has room for, or than 64 bits."""
+        noise = self.account.noise_of(number, len(layout.tables), layout.dimension, layout.parities)
         try:
-            sizes = _sizes(self.terms, layout, noise, proven=self.proven)
-        except InputError:  # more noise than any field has room for, or than 64 bits have
-            return False
-        return layout.traffic(sizes) <= self.rooms[number - 1].traffic
+            return _sizes(self.terms, layout, noise, proven=self.proven)
+        except InputError:
+            return None
 
     def round_of(self, question: Question) -> CutRound:
         """Return how a question that was checked is answered."""
@@ -131,7 +176,7 @@ class CutReach:
 @lru_cache(maxsize=4)
 def _round_of(reach: CutReach, question: Question) -> CutRound:
     domain = question.grouping(reach.terms.schema.domain).domain_of_groups
-    layout = layout_of(reach.groups, question.tables, domain)
+    layout = layout_of(reach.groups, question.tables, domain, parity=question.parity)
     # partners who were asked different things cannot read each other's mail; a part of a digest can be made equal
     label = f"round {question.number}, {question.digest.hex()}"
     return plan_round(
@@ -154,7 +199,7 @@ def plan_round(
     Raises:
         InputError: if counts and their noise do not fit 64 bits.
     """
-    asked = number, len(layout.tables), layout.dimension
+    asked = number, len(layout.tables), layout.dimension, layout.parities
     share, whole = account.noise_of(*asked), account.alone.noise_of(*asked)
     if not layout.across:  # a field may have no room for the noise
         ring: Integers = share.ring(sum(group.people for group in layout.groups), layout.dimension)
@@ -183,6 +228,8 @@ def _sizes(terms: Terms, layout: TableLayout, noise: RoundNoise, *, proven: bool
 
 def _one_sided(group: Group, table: Domain) -> bool:
     """Return whether two parties would count a table of which one has a single value."""
+    if 1 not in table.sizes:
+        return False
     parties = group.counted_by(table.names)
     sides = [table.project(name for name in table.names if group.holders[name] == party).size for party in parties]
     return len(parties) == PARTNERS and min(sides) == 1
@@ -203,13 +250,18 @@ def limit_traffic(
 ) -> Size:
     """Give the round of pairs what it takes, at most half of the traffic, and the rest evenly to chosen tables.
 
-    The first round is counted at home. `traffic` is in bytes a person.
+    The first round is counted at home. `traffic` is in bytes a person. Parities have a sixth of it beside: taken from
+    tables it would cost them more than the budget of parities does. Many groups count fewer of them.
     """
     whole = traffic * most_rows(terms)
-    pairs = _pairs_traffic(terms, account, selector, proven=proven, groups=groups)
-    chosen, second = len(size.rooms) - 2, min(pairs, whole // 2)
-    parts = (0, second, *[(whole - second) // chosen] * chosen)
-    rooms = tuple(replace(room, traffic=part) for room, part in zip(size.rooms, parts, strict=True))
+    second = min(_pairs_traffic(terms, account, selector, proven=proven, groups=groups), whole // 2)
+    rest = (whole - second) // sum(not room.parity for room in size.rooms[2:])
+    parts = (0, second, *(whole // _PARITY_PART if room.parity else rest for room in size.rooms[2:]))
+    most = max(1, _MOST_PARITIES // len(groups))
+    rooms = tuple(
+        replace(room, traffic=part, **({"tables": min(room.tables, most)} if room.parity else {}))
+        for room, part in zip(size.rooms, parts, strict=True)
+    )
     held = _ENTRY_BYTES * min(_CHUNK_ENTRIES, max(parts))
     # an entry takes about four bytes of a chunk, at least one
     expected = size.expected_bytes + held // 4

@@ -39,6 +39,11 @@ class Question(Message):
         """What the products of the round are bound to."""
         return hashlib.sha256(encode(self)).digest()
 
+    @property
+    def parities(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of columns whose parities are asked, if they are."""
+        return self.tables if self.parity else ()
+
     def grouping(self, domain: Domain) -> Grouping:
         """Return the groups of a question that was checked."""
         return Grouping(domain, self.groups) if self.groups else Grouping.none(domain)

@@ -117,10 +117,10 @@ class SynthesisPlan(Plan):
             raise RefusedError(f"round {question.number} was asked, and the study has {len(rooms)} rounds")
         check_question(question, domain, rooms[question.number - 1])
         grouped = question.grouping(domain).domain_of_groups
-        if self.reach and not self.reach.takes(question.number, question.tables, grouped):
+        if self.reach and not self.reach.takes(question.number, question.tables, grouped, parity=question.parity):
             raise RefusedError(
                 f"round {question.number}: a table is of columns that no group has at one or two parties, or has a "
-                "side of one value, or the tables across parties take more traffic than the study allows"
+                "side of one value, or those across parties take more traffic than the study allows"
             )
 
     def events(self, party: str) -> tuple[Event, ...]:
@@ -195,6 +195,7 @@ class SynthesisPlan(Plan):
         parities = f"noisy parities of at most {sets:,} set(s) of columns, " if sets else ""
         opened = f"the noisy tables of {tables} rounds, {parities}the model fitted to them and the rows drawn from it"
         moved = f", each parity by at most {unit.l1_of_counts()}{units_of(unit)}" if sets else ""
+        at_once = " (of parities, as many as one row can change)" if sets and unit.neighbours == "replace" else ""
         served = "shares of tables, which look uniform, " if self.servers else ""
         rows = served or ("masked rows of its group, which look uniform, " if self.shared else "")
         asked = f"{rows}{opened}, and what was asked; each knows its own counts and share of noise"
@@ -212,8 +213,8 @@ class SynthesisPlan(Plan):
             sensitivity=(
                 f"{change_of(unit)} one person's {unit.rows} row(s) at one {party} changes each table by at most "
                 f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}{moved}; the noise of a round is "
-                f"calibrated to as many as it asks; at up to {unit.parties} of the {places} the changes add up "
-                f"in the same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these "
+                f"calibrated to as many as it asks{at_once}; at up to {unit.parties} of the {places} the changes add "
+                f"up in the same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these "
                 f"parties is charged 1/{unit.parties} of the round's part of the budget"
             ),
             against=against_parties(self.terms, self.account, self.account.events),

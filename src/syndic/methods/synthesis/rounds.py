@@ -101,12 +101,19 @@ class RoundCounts:
         return opened
 
     def parities(self, sets: Sequence[tuple[str, ...]], mu_squared: Fraction, halves: Grouping) -> Parities:
-        """Open noisy parities: the next round. Of other parties' rows than the pairs were, they say nothing."""
+        """Open noisy parities: the next round. Of other parties' rows than the pairs were, they say nothing.
+
+        Sets that the parties cannot count, or that the round has no traffic for, are left out.
+        """
         del mu_squared
-        answer = self._answer(Question(number=self._number, tables=tuple(sets), groups=halves.groups, parity=True))
+        number, kept = self._number, tuple(sets)
+        if self._reach is not None:
+            kept = self._reach.fitting_sets(number, sets, halves.domain_of_groups) or (self.domain.names[:1],)
+        answer = self._answer(Question(number=number, tables=kept, groups=halves.groups, parity=True))
         same = answer.present == self.rounds[-1].present
-        self.scanned = AskedParities(sets=len(sets), standard_deviation=answer.variance**0.5, present=answer.present)
-        return Parities(sets, answer.values, answer.variance if same else UNKNOWN)
+        self.scanned = AskedParities(sets=len(kept), standard_deviation=answer.variance**0.5, present=answer.present)
+        variances = np.array(answer.variances or [answer.variance] * len(kept))
+        return Parities(kept, answer.values, variances if same else np.full(len(kept), UNKNOWN))
 
     @property
     def _number(self) -> int:

@@ -4,6 +4,7 @@ The announced number is a bound made of public sizes: of the model's cells, of t
 Where the study does not say how large the model may be, it is as large as the study's memory allows, up to what helps.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import sqrt
@@ -14,13 +15,14 @@ from syndic.data.counting import covered_cells
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import Terms, groups_of
+from syndic.kernel import PARTNERS, Terms, budgets_of, groups_of
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
 from syndic.model.markov import Adaptive, Impossible, OneShot, plan_tree
 from syndic.model.markov.levels import least_released
-from syndic.model.markov.parity import SIZES
+from syndic.model.markov.parity import SIZES, most_sets, share_to_find
+from syndic.privacy import mu_squared_for
 
 LEAST_TABLE_CELLS: Final = 4096
 """A pair of columns has at most so many cells once rare values are grouped."""
@@ -36,6 +38,9 @@ LEVELS_SHARE: Final = Fraction(3, 20)
 
 PARITY_SHARE: Final = Fraction(1, 100)
 """Share of the budget for parities of sets of columns. What is found at it is strong; more would cost other tables."""
+
+MOST_PARITY_SHARE: Final = Fraction(1, 20)
+"""Where parties hold different columns noise is larger: up to this share, as far as it takes to find what is strong."""
 
 # Interpreter, libraries and compiled kernels.
 BASE_BYTES: Final = 350 * 10**6
@@ -118,12 +123,12 @@ def choosing(
     target: str | None = None,
     keep: tuple[tuple[str, ...], ...] = (),
     with_target: bool = False,
-    interactions: bool = False,
+    parity_share: Fraction = Fraction(0),
 ) -> Adaptive:
     """Return what chooses the tables of a model of so many cells.
 
     `schema`: where fine levels and rare values may be merged. `with_target`: whether the parties can count every column
-    together with the target in the first round. `interactions`: whether a round of parities follows the pairs.
+    together with the target in the first round. `parity_share`: of the round of parities that follows the pairs.
     """
     # a small model has no use for large tables, and all tables of a round are in memory at once
     table = min(Adaptive().most_table_cells, max(LEAST_TABLE_CELLS, cells // 16))
@@ -153,8 +158,26 @@ def choosing(
         target=target,
         keep=keep,
         with_target=together,
-        parity_share=PARITY_SHARE if interactions and schema and len(schema.names) >= min(SIZES) else Fraction(0),
+        parity_share=parity_share,
     )
+
+
+def share_of_parities(terms: Terms, *, colluding: int, apart: bool) -> Fraction:
+    """Return the share of the budget for parities, from public numbers.
+
+    Where parties hold different columns, no set is asked of more than two of a group, and there may be none.
+    """
+    columns = len(terms.schema.names)
+    if not apart:
+        return PARITY_SHARE if columns >= min(SIZES) else Fraction(0)
+    held = [sorted(Counter(group.holders.values()).values()) for group in groups_of(terms)]
+    if max(sum(numbers[-PARTNERS:]) for numbers in held) < min(SIZES):
+        return Fraction(0)
+    whole = float(min(mu_squared_for(budget.epsilon, budget.delta) for budget in budgets_of(terms)))
+    sets, change = most_sets(columns), terms.unit.parties * terms.unit.l1_of_counts()
+    shares = len(terms.parties) / max(1, len(terms.parties) - colluding)
+    needed = share_to_find(sets, sets * shares * change**2 / whole, most_rows(terms))
+    return min(MOST_PARITY_SHARE, max(PARITY_SHARE, Fraction(round(1000 * needed), 1000)))
 
 
 def ordered_columns(schema: Schema) -> tuple[tuple[str, int], ...]:

@@ -28,6 +28,7 @@ the place of the sketches of VertiMRF (Zhao et al. 2024), whose shared keys cost
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal, final
@@ -62,10 +63,11 @@ from syndic.methods.synthesis.measure import Question, answer_of
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.synthesis.rounds import Answer, Opened, RoundCounts
-from syndic.methods.synthesis.size import check_choices, choosing, size_of
+from syndic.methods.synthesis.size import check_choices, choosing, share_of_parities, size_of
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Grouping
 from syndic.model.markov.measurement import UNKNOWN
+from syndic.model.markov.parity import parity_sums
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSums, SumCoordinator, SumMasked
@@ -91,12 +93,13 @@ class Synthesis(ProductSteps, tag="synthesis"):
     `colluding` and `missing` are as in the masked tables: parties - colluding - missing shares of the noise are
     enough. With `colluding` 0 the guarantee is for everybody but the parties, of which each can subtract its own
     share.
-    Where parties of a group hold different columns of the same people, `missing` is 0 and there is no round of
-    parities. `adversary`: "active", the default unless `colluding` is 0, lets parties prove that their rows are
-    one-hot, so that a party that deviates cannot read a partner's record. `servers`: three parties that multiply in
-    place of the coordinator, so that it may collude with one party or server; two of them together can read all rows,
-    and rows take twice the traffic. `traffic`: about how many bytes a person all products may take, masked rows
-    counted once however many partners they are passed on to; every round of chosen tables sends rows anew.
+    Where parties of a group hold different columns of the same people, `missing` is 0, and up to 5 % of the budget
+    look for such sets. `adversary`: "active", the default unless `colluding` is 0, lets parties prove that their rows
+    are one-hot, so that a party that deviates cannot read a partner's record. `servers`: three parties that multiply
+    in place of the coordinator, so that it may collude with one party or server; two of them together can read all
+    rows, and rows take twice the traffic. `traffic`: about how many bytes a person all tables may take, masked rows
+    counted once however many partners they are passed on to; every round of chosen tables sends rows anew, and
+    parities take a sixth more.
     `coordinator_noise`: whether the coordinator adds a share of the noise on what several parties count, so that with m
     parties the variance is (m + 1) / m of a curator's, and not m / (m - 1). It must not tell it, nor omit it.
     """
@@ -161,7 +164,9 @@ class Synthesis(ProductSteps, tag="synthesis"):
             target=self.target,
             keep=self.keep,
             with_target=not apart,
-            interactions=self.interactions and not apart,
+            parity_share=share_of_parities(terms, colluding=self.colluding, apart=apart)
+            if self.interactions
+            else Fraction(0),
         )
         dealt = shared_people(terms) and not self.servers and self.colluding > 0
         shares = noise_shares(terms, coordinator=self.coordinator_noise, dealt=dealt)
@@ -345,8 +350,13 @@ def _own_groups(party: Party[SynthesisPlan], question: Question) -> Grouping:
 
 
 def _own_tables(party: Party[SynthesisPlan], question: Question, tables: Sequence[Names]) -> list[NDArray[np.int64]]:
-    """Return exact counts of a party's own columns, in one pass. Private."""
-    return [one.values for one in party.table.marginals(tables, _own_groups(party, question))]
+    """Return exact counts of a party's own columns, in one pass; of parities those of the two signs. Private."""
+    groups = _own_groups(party, question)
+    if not question.parity:
+        return [one.values for one in party.table.marginals(tables, groups)]
+    sums = parity_sums(groups, tables, lambda some: party.table.marginals(some, groups))
+    people = most_rows(party.terms, party.name)
+    return [np.array([people + one, people - one]) // 2 for one in sums]
 
 
 def _why(question: Question) -> str:

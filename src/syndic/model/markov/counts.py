@@ -54,11 +54,14 @@ class Counts(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class Parities:
-    """Noisy sums over rows of the product of signs of each set of columns. Public: they have noise."""
+    """Noisy sums over rows of the product of signs of each set of columns, and their variances. Public: of noise.
+
+    The sets may be fewer than those asked for.
+    """
 
     sets: Sequence[Names]
     values: NDArray[np.float64]
-    variance: float
+    variances: NDArray[np.float64]
 
 
 @final

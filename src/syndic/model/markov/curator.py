@@ -90,7 +90,7 @@ class Curator:
         squared = Fraction(len(sets) * self._changed**2)
         noise = FineGaussian(sensitivity_squared=squared, mu_squared=mu_squared, changed=len(sets))
         sums = parity_sums(halves, sets, lambda tables: halves.count(self._codes, tables))
-        return Parities(sets, self._apply(noise, sums), noise.variance)
+        return Parities(sets, self._apply(noise, sums), np.full(len(sets), noise.variance))
 
     def noisy_people(self, mu_squared: Fraction) -> float:
         """Return the noisy number of rows; under replace the exact number, at no cost."""

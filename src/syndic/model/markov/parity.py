@@ -12,6 +12,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any, Final, final
@@ -41,6 +42,8 @@ LEAST_DEVIATION: Final = 0.05
 _REACH: Final = 0.75
 # Rows drawn to compute the parities of a model.
 _DRAWN: Final = 1 << 16
+# All changes of the signs of so many columns are tried.
+_MOST_TRIED: Final = 16
 
 
 def parity_sums(
@@ -69,6 +72,32 @@ def _walsh(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
+@lru_cache(maxsize=8)
+def most_flipped(sets: tuple[Names, ...]) -> int:
+    """Return how many parities change at most if the signs of one row do: those of sets with an odd number of changes.
+
+    All changes are tried where the sets have at most 16 columns: the transform of the sets has, for each change, how
+    many more parities stay than change.
+    """
+    names = list(dict.fromkeys(name for one in sets for name in one))
+    if len(names) > _MOST_TRIED:
+        return len(sets)
+    asked = np.zeros((2,) * len(names), dtype=np.int64)
+    for one in sets:
+        asked[tuple(int(name in one) for name in names)] += 1
+    return (len(sets) - int(_walsh(asked).min())) // 2
+
+
+def share_to_find(sets: int, variance: float, total: float) -> float:
+    """Return the share of a budget at which a strong parity stands out among so many sets of `total` rows.
+
+    `variance` is that of each at the whole budget.
+    """
+    deviations = _deviations(sets)
+    least = (_REACH * total / deviations) ** 2 - total
+    return variance / least if least > 0 else 1.0
+
+
 def split_levels(domain: Domain, counts: Mapping[str, NDArray[np.float64]], ordered: Sequence[str]) -> Grouping:
     """Return two halves of each column with counts as similar as possible: of neighbours where it is ordered.
 
@@ -94,13 +123,18 @@ def most_sets(columns: int) -> int:
     return min(MOST_SETS, sum(math.comb(columns, size) for size in SIZES))
 
 
-def sets_to_ask(balance: Mapping[str, float], smallest: Callable[[int], float]) -> list[Names]:
+def sets_to_ask(
+    balance: Mapping[str, float],
+    smallest: Callable[[int], float],
+    noisier: Callable[[Names], float | None] = lambda _: 1.0,
+) -> list[Names]:
     """Return the sets of columns whose parity could stand out, small sets first.
 
     `balance` is twice the share of a column's smaller half. A parity beyond what fewer columns explain is at most the
     product of the balances, as a share of rows: no cell is negative. `smallest` is the smallest share that stands out
-    among a number of sets. Where there are too many sets, the columns with the least balance are left out. If nothing
-    could stand out, one set is asked for.
+    among a number of sets, `noisier` how many times the variance a set has, None if it cannot be counted. Where there
+    are too many sets, the columns with the least balance are left out. If nothing could stand out, one set is asked
+    for.
     """
     names = sorted(balance, key=lambda name: -balance[name])
     largest: dict[Names, float] = {}
@@ -109,7 +143,10 @@ def sets_to_ask(balance: Mapping[str, float], smallest: Callable[[int], float]) 
         while math.comb(width, size) > MOST_SETS - len(largest):
             width -= 1
         kept = [name for name in balance if name in names[:width]]
-        largest |= {one: math.prod(balance[name] for name in one) for one in combinations(kept, size)}
+        for one in combinations(kept, size):
+            times = noisier(one)
+            if times is not None:
+                largest[one] = math.prod(balance[name] for name in one) / math.sqrt(times)
     ordered = sorted(largest.values(), reverse=True)
     places = range(1, len(ordered) + 1)
     number = bisect_left(places, True, key=lambda place: _REACH * ordered[place - 1] < smallest(place))
@@ -138,9 +175,10 @@ class Scan:
         sums = parity_sums(self.groups, opened.sets, lambda tables: self.groups.count(drawn, tables))
         expected = sums * (field.total / _DRAWN)
         # the drawn rows vary too
-        least = _smallest(len(opened.sets), opened.variance + field.total**2 / _DRAWN, field.total)
+        drawing = field.total**2 / _DRAWN
+        least = [_smallest(len(opened.sets), one + drawing, field.total) for one in opened.variances]
         off = np.abs(opened.values - expected) / field.total
-        found = [place for place in np.argsort(-off, kind="stable") if off[place] >= max(least, LEAST_DEVIATION)]
+        found = [place for place in np.argsort(-off, kind="stable") if off[place] >= max(least[place], LEAST_DEVIATION)]
         return [opened.sets[place] for place in found]
 
 
@@ -150,8 +188,12 @@ def plan_scan(
     ordered: Sequence[str],
     total: float,
     variance: Callable[[int], float],
+    noisier: Callable[[Domain], float | None] = lambda _: 1.0,
 ) -> Scan:
-    """Return what to ask of about `total` rows, given the variance of the noise on one of a number of parities."""
+    """Return what to ask of about `total` rows, given the variance of the noise on one of a number of parities.
+
+    `noisier` says of halves of columns how many times that variance their parity has, None if it cannot be counted.
+    """
     domain, groups = grouping.domain_of_groups, dict(zip(grouping.domain.names, grouping.groups, strict=True))
     counts: dict[str, NDArray[np.float64]] = {
         name: np.bincount(groups[name], np.maximum(one_way[name], 0.0)).astype(np.float64) for name in domain.names
@@ -163,11 +205,19 @@ def plan_scan(
         mass = np.bincount(half[name], one, minlength=2)
         balance[name] = 2 * float(mass.min() / max(mass.sum(), 1e-9))
     levels = tuple(tuple(half[name][np.array(groups[name])].tolist()) for name in domain.names)
-    sets = sets_to_ask(balance, lambda number: _smallest(number, variance(number), total))
+    sets = sets_to_ask(
+        balance,
+        lambda number: _smallest(number, variance(number), total),
+        lambda names: noisier(halves.domain_of_groups.project(names)),
+    )
     return Scan(sets, Grouping(grouping.domain, levels), halves)
 
 
 def _smallest(sets: int, variance: float, total: float) -> float:
     """Return the parity, as a share of rows, that noise and the choice of people exceed rarely in so many sets."""
-    deviations = -NormalDist().inv_cdf(FALSE_ALARM / 2 / sets)
-    return deviations * math.sqrt(variance + total) / total
+    return _deviations(sets) * math.sqrt(variance + total) / total
+
+
+def _deviations(sets: int) -> float:
+    """Return how many standard deviations none of so many parities is off, but rarely."""
+    return -NormalDist().inv_cdf(FALSE_ALARM / 2 / sets)

@@ -273,8 +273,8 @@ class GrowingModel:
         """Return the sets of columns whose parities are measured once the model has grown."""
         self._grow_for(len(self.rounds))
         ordered, total = [name for name, _ in self.settings.ordered], max(self.field.total, 1.0)
-        variance = self.counts.variance
-        return plan_scan(self.grouping, self.one_way, ordered, total, lambda sets: variance(budget / sets))
+        variance, noisier = self.counts.variance, self.counts.noisier
+        return plan_scan(self.grouping, self.one_way, ordered, total, lambda sets: variance(budget / sets), noisier)
 
     def hold(self, sets: Sequence[Names]) -> None:
         """Hold the first of the sets of columns that can be measured, and grow anew around them."""
@@ -299,6 +299,9 @@ class GrowingModel:
             self.pairs = {one.names: one for one in opened if len(one.names) == 2}
         last = len(self.rounds) == 2 + self.settings.rounds
         start = None if len(self.rounds) == 2 else self.field
+        if last:  # where parties count tables together there may have been no traffic for some
+            measured = {one.names for one in self.measurements()}
+            self.found = tuple(names for names in self.found if names in measured)
         if last and self.found:
             # a fit stops when all tables together are as far off as noise: these few cells would be left behind
             start = self.fitted(start, self.settings.iterations // 5, only=self.found)

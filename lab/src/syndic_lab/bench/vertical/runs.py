@@ -30,11 +30,12 @@ RELAYED = ("product_masked", "product_proved")
 @final
 @dataclass(frozen=True, eq=False)
 class Made:
-    """The rows of one run, seconds of processor time of all roles, and what was said."""
+    """The rows of one run, seconds of processor time of all roles, what was said, and sets of columns it found."""
 
     codes: Codes
     seconds: float
     transcript: Sequence[Exchange] = ()
+    found: Sequence[tuple[str, ...]] = ()
 
     @property
     def sent(self) -> int:
@@ -157,7 +158,8 @@ def made_by(data: Coded, study: Study, seed: int) -> Made:
         begin = time.process_time()
         result: Any = run(study.protocol, session)
         seconds = time.process_time() - begin
-    return Made(codes_of(result.table.to_arrow(), data.schema), seconds, session.transcript)
+    found = getattr(result.note, "found", ())
+    return Made(codes_of(result.table.to_arrow(), data.schema), seconds, session.transcript, found)
 
 
 def sent_once(transcript: Sequence[Exchange]) -> int:
