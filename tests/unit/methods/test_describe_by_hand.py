@@ -18,6 +18,7 @@ from syndic.methods.describe.blocks import Block, Readings
 from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.describe.result import DescribeResult
 from syndic.methods.layout import TableNoise
+from syndic.mpc.ring import Residues
 from syndic.noise import GaussianShare
 from syndic.noise.gaussian import DiscreteGaussian
 from syndic.privacy import ConcentratedEvent
@@ -186,6 +187,24 @@ def test_no_person_moves_the_sums_further_than_the_charges_cover(
     rounding = 1 + 1e-3  # scaled numbers are rounded to a 4096th
     assert max(costs) <= charged * rounding
     assert max(costs) > 0.2 * charged, "noise that is far too large would hide a mistake"
+
+
+@pytest.mark.parametrize("people", [14_000, 30_000, 60_000, 110_000])
+def test_of_many_people_sums_of_both_signs_and_their_noise_fit_into_the_field(people: int) -> None:
+    """One counts 2^9 to 2^12: the charge still covers everybody, and 10 standard deviations have room."""
+    study = agreed(TWO_BY_TWO, "", REPLACE, people)
+    planned = study.plan_as(DescribePlan)
+    every = {group: all_moves(planned, TWO_BY_TWO, group) for group in groups_in(TWO_BY_TWO)}
+    (event,) = study.plan.events("a")
+    assert isinstance(event, ConcentratedEvent)
+    for who in ((), *((name,) for name in TWO_BY_TWO)):
+        assert worst_case(planned, TWO_BY_TWO, every, who, ()) <= float(event.rho) * (1 + 1e-3)
+    ring = planned.masked_sum.ring
+    assert isinstance(ring, Residues)
+    assert planned.product is not None
+    assert planned.product.sizes.ring == ring
+    furthest = int(planned.one * (2 * people + 10 * planned.deviation(4)))
+    assert ring.lift(ring.reduce(np.array([furthest, -furthest]))).tolist() == [furthest, -furthest]
 
 
 @pytest.mark.parametrize("held", [TWO_BY_TWO, LACKING, TWICE], ids=["two by two", "lacking", "twice"])
