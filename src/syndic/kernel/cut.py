@@ -82,7 +82,7 @@ def shared_people(terms: Terms) -> bool:
 
 def granted(terms: Terms) -> dict[str, frozenset[Budget]]:
     """Return for every party the budgets of all parties that have its people: a release about them must keep each."""
-    found = {}
+    found: dict[str, frozenset[Budget]] = {}
     for group in groups_of(terms):
         own = frozenset(budget_of(terms, name) for name in group.parties)
         found |= dict.fromkeys(group.parties, own)
