@@ -10,6 +10,7 @@ from syndic.kernel.codec import encode as encode
 from syndic.kernel.cut import PARTNERS as PARTNERS
 from syndic.kernel.cut import Group as Group
 from syndic.kernel.cut import covered as covered
+from syndic.kernel.cut import granted as granted
 from syndic.kernel.cut import groups_of as groups_of
 from syndic.kernel.cut import not_covered as not_covered
 from syndic.kernel.cut import picture as picture

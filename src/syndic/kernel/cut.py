@@ -11,7 +11,8 @@ from typing import Final, final
 
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel.terms import Member, Terms
+from syndic.kernel.terms import Member, Terms, budget_of
+from syndic.privacy import Budget
 
 PARTNERS: Final = 2
 """How many parties can count a table together: a secure product has two factors."""
@@ -77,6 +78,15 @@ def _members(terms: Terms) -> dict[tuple[bool, str], list[Member]]:
 def shared_people(terms: Terms) -> bool:
     """Return whether some group has several parties: who is in it is then known to them."""
     return any(len(parties) > 1 for parties in _members(terms).values())
+
+
+def granted(terms: Terms) -> dict[str, frozenset[Budget]]:
+    """Return for every party the budgets of all parties that have its people: a release about them must keep each."""
+    found: dict[str, frozenset[Budget]] = {}
+    for group in groups_of(terms):
+        own = frozenset(budget_of(terms, name) for name in group.parties)
+        found |= dict.fromkeys(group.parties, own)
+    return found
 
 
 def covered(groups: Sequence[Group], names: Iterable[str]) -> int:

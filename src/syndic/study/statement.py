@@ -177,7 +177,16 @@ def costs_of(statement: Statement) -> tuple[str, ...]:
         whole = ", and over the whole release" if statement.one_number else ""
         cost = next(iter(groups), at_delta(statement.epsilon, statement.delta))
         return (f"{cost} for one person at each party{whole}",)
-    return tuple(f"{cost} for one person at {_listed(names)}" for cost, names in groups.items())
+    unread = {party.party for party in statement.parties if not party.events and statement.partition != "horizontal"}
+    told = {cost: f"{cost} for one person at {_listed(names)}" for cost, names in groups.items()}
+    for cost, names in groups.items():
+        if unread.issuperset(names):
+            del told[cost]  # said last: it is not what a person costs
+            told[cost] = (
+                f"{cost} for the values at {_listed(names)}, which are not read; the same people's values at other "
+                "parties are charged there"
+            )
+    return tuple(told.values())
 
 
 def summary(statement: Statement) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Estimates over any cut: in every group of people the first party that holds the column sums it up."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +17,33 @@ from syndic.methods.estimate.estimate import Estimate
 from syndic.methods.estimate.plan import EstimatePlan
 from syndic.methods.estimate.result import Estimates, EstimatesResult
 from syndic.noise import DiscreteLaplace, LaplaceShare
+from syndic.report import report
 from syndic.study import plan
+from syndic.study.statement import costs_of
 
-PEOPLE = {"north": rows(60, 1), "south": rows(45, 2)}
+PEOPLE = {"north": rows(60, 1), "south": rows(45, 2), "east": rows(30, 3)}
 AGES = {name: np.asarray(table["age"], dtype=float) for name, table in PEOPLE.items()}
 Held = dict[str, tuple[str, list[str]]]
 VERTICAL: Held = {"a": ("north", ["colour"]), "b": ("north", ["age", "score"])}
 TWO_BY_TWO: Held = {**VERTICAL, "c": ("south", ["age"]), "d": ("south", ["colour", "score"])}
 BESIDE: Held = {**VERTICAL, "c": ("south", ["colour", "age", "score"])}
 TWICE: Held = {**BESIDE, "a": ("north", ["colour", "age"])}
+FIVE: Held = {**VERTICAL, **{name: ("north", ["colour", "score"]) for name in "cde"}}
 LACKING: Held = {**VERTICAL, "c": ("south", ["colour", "score"])}
 
 
-def study(held: Held, more: str = "", *, unit: str = "") -> Study:
+def study_toml(held: Held, more: str = "", *, unit: str = "", budget: str = "epsilon = 1.0") -> str:
     parties = "".join(
         f'[[parties]]\nname = "{name}"\npeople = {len(PEOPLE[group])}\ngroup = "{group}"\n'
         f"columns = [{', '.join(f'{one!r}' for one in columns)}]\n"
         for name, (group, columns) in held.items()
     )
     protocol = f'method = "estimate"\ncolumn = "age"\nfamily = {{ kind = "poisson" }}\n{more}'
-    return Study.loads(study_text(protocol=protocol, unit=f'neighbours = "replace"\n{unit}', parties=parties))
+    return study_text(protocol=protocol, unit=f'neighbours = "replace"\n{unit}', budget=budget, parties=parties)
+
+
+def study(held: Held, more: str = "", *, unit: str = "") -> Study:
+    return Study.loads(study_toml(held, more, unit=unit))
 
 
 def sources(held: Held) -> dict[str, pa.Table]:
@@ -101,6 +109,18 @@ def test_people_in_two_groups_are_paid_for() -> None:
     assert two.noise["b"].variance == pytest.approx(4 * one.noise["b"].variance, rel=1e-3)
 
 
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scheme", ["dssa", "dsaa", "masked"])
+def test_no_partner_releases_more_about_the_same_people_than_a_party_grants_them(scheme: str, noise: str) -> None:
+    """The party does not hold the column, but the people are its own: their strictest budget is kept."""
+    more = f'scheme = "{scheme}"\nnoise = "{noise}"\nleast = [1.0]\nmost = [90.0]'
+    text = study_toml(TWO_BY_TWO, more, budget="epsilon = 1.0\ndelta = 1e-6")
+    strict = text.replace('name = "a"\n', 'name = "a"\nbudget = { epsilon = 0.1, delta = 1e-6 }\n')
+    costs = {name: cost.epsilon(Fraction(1, 10**6)) for name, cost in Study.loads(strict).costs.items()}
+    assert 0.09 < costs["b"] <= 0.1
+    assert (0.9 if scheme != "masked" else 0.09) < costs["c"] <= 1
+
+
 def test_a_party_that_does_not_sum_up_the_column_refuses_and_is_charged_nothing(tmp_path: Path) -> None:
     agreed = study(VERTICAL)
     carrier, session = carried(agreed, sources(VERTICAL), tmp_path)
@@ -123,12 +143,29 @@ def test_the_plan_says_who_sums_up_and_for_how_many_people() -> None:
     assert "in no more than 1 of the groups" in statement.sensitivity
 
 
+def test_no_owner_is_told_that_its_people_cost_nothing(tmp_path: Path) -> None:
+    """Party a pays nothing, but the sums of b are of the same people, whom its own rows helped to choose."""
+    told = plan(study(VERTICAL))
+    assert "epsilon 0 for one person" not in str(told)
+    assert "epsilon 0 for the values at a, which are not read; the same people's values at other parties" in str(told)
+    assert costs_of(told.statement)[0] == "epsilon 1 for one person at b"
+    assert "by the ledger of a: that a person is in the data there" in str(told.statement.not_protected)
+    page = report(simulate(study(VERTICAL), sources(VERTICAL), seed=1), tmp_path / "report.html").read_text()
+    assert "epsilon 0 for one person" not in page
+    # where the group lacks the column, or every party pays, there is nothing to say
+    for held, more in ((BESIDE | {"d": ("east", ["colour"])}, ""), (VERTICAL, 'scheme = "masked"')):
+        found = plan(study(held, more)).statement.not_protected
+        assert [one for one in found if "ledger" in one and ("of d" in one or more)] == []
+
+
 @pytest.mark.parametrize(
     ("held", "more", "words"),
     [
         (TWO_BY_TWO, 'groups = [{ name = "x", parties = ["a"] }]', "must list parties"),
         ({"a": ("north", ["colour"]), "b": ("north", ["score"])}, "", "'age' is held by no party"),
         (TWO_BY_TWO, 'scheme = "cssa"', "is for one party"),
+        # else everybody pays, and there is nothing to estimate if the one holder is missing
+        (FIVE, 'scheme = "masked"\nmissing = 1', "only b can sum up 'age'.*set missing = 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(held: Held, more: str, words: str) -> None:

@@ -38,8 +38,8 @@ from syndic.kernel import (
     Requires,
     Session,
     Terms,
-    budget_of,
     budgets_of,
+    granted,
     groups_of,
     member,
     people_of,
@@ -163,6 +163,11 @@ class Estimate(Method, tag="estimate"):
         blocks = {name: self.blocks_at(terms, name) for name in names} if self.in_blocks else {}
         differ = bool(self.groups) if self.differ is None else self.differ
         if self.scheme == "masked":
+            if self.missing >= len(names):
+                raise InputError(
+                    f"only {', '.join(names)} can sum up '{self.column}', and without them nothing is estimated: set "
+                    f"missing = {len(names) - 1} or less"
+                )
             graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
             parts = parts_of(self.groups, names)
             count = layout.dimension * len(parts)
@@ -180,7 +185,8 @@ class Estimate(Method, tag="estimate"):
 
     def blocks_at(self, terms: Terms, party: str) -> int:
         """Return the number of blocks at one party, from public numbers."""
-        people, epsilon = member(terms, party).people or 1, float(budget_of(terms, party).epsilon)
+        people = member(terms, party).people or 1
+        epsilon = float(min(budget.epsilon for budget in granted(terms)[party]))
         if self.blocks is not None:
             return min(self.blocks, people)
         if self.as_published:
@@ -294,26 +300,36 @@ class Estimate(Method, tag="estimate"):
     # The noise.
 
     def _noise(self, layout: Layout, terms: Terms) -> Mapping[str, Law | PublishedLaplace]:
-        """Return the noise on each party's sums; a person at several parties is charged a part at each of them."""
-        budgets = {name: budget_of(terms, name) for name in self.counting(terms)}
+        """Return the noise on each party's sums; a person at several parties is charged a part at each of them.
+
+        The people of a group are those of all its parties, each of which may grant them less.
+        """
+        every = granted(terms)
+        budgets = {name: every[name] for name in self.counting(terms)}
         if self.as_published:
             published = _published_block_noise if self.in_blocks else _published_noise
             return {
-                name: published(layout, member(terms, name).people or 1, self.blocks_at(terms, name), budget.epsilon)
-                for name, budget in budgets.items()
+                name: published(
+                    layout,
+                    member(terms, name).people or 1,
+                    self.blocks_at(terms, name),
+                    min(budget.epsilon for budget in own),
+                )
+                for name, own in budgets.items()
             }
         # one row changes one line of the table, or one block's estimate, to anything within the box
         size = len(layout.least)
         l1, squared = (size * FINE, size * FINE**2) if self.in_blocks else (layout.l1, layout.l2_squared)
 
-        def law(budget: Budget) -> Law:
+        def law(budgets: frozenset[Budget]) -> Law:
             if self.noise == "laplace":
-                return DiscreteLaplace(sensitivity=l1, epsilon=part_of(budget.epsilon, terms.unit.parties))
-            rho = part_of(rho_for(budget.epsilon, budget.delta), terms.unit.parties)
+                epsilon = min(budget.epsilon for budget in budgets)
+                return DiscreteLaplace(sensitivity=l1, epsilon=part_of(epsilon, terms.unit.parties))
+            rho = part_of(min(rho_for(budget.epsilon, budget.delta) for budget in budgets), terms.unit.parties)
             return DiscreteGaussian(sensitivity_squared=Fraction(squared), rho=rho)
 
-        laws = {budget: law(budget) for budget in set(budgets.values())}
-        return {name: laws[budget] for name, budget in budgets.items()}
+        laws = {own: law(own) for own in set(budgets.values())}
+        return {name: laws[own] for name, own in budgets.items()}
 
     def _share(self, layout: Layout, terms: Terms, dimension: int) -> Share:
         """Return a party's share of the noise on the sum over all parties, calibrated to the strictest budget.

@@ -22,8 +22,8 @@ from syndic.kernel import (
     Plan,
     Resources,
     beyond_unit,
-    budget_of,
     everybody,
+    granted,
     groups_of,
     member,
     not_covered,
@@ -44,6 +44,10 @@ FINE = 2**16
 """Steps over the range of a statistic or a parameter: so fine that rounding is negligible beside any noise."""
 
 _MOST_COMPARED = 2**28
+_UNREAD = (
+    "that a person is in the data there: sums of a partner are of the people whom the alignment found, and only the "
+    "partner is charged for them"
+)
 
 
 @final
@@ -313,7 +317,10 @@ class EstimatePlan(Plan):
         unit, masked = self.terms.unit, self.masked_sum is not None
         every = "all parties" if len(self.parts) < 2 else "each set of parties with the same groups"
         shared = shared_people(self.terms)
-        each = f"the noisy sums of {' and of '.join(self.counting)}" if shared else "every party's noisy sums"
+        some = len(self.counting) < len(self.terms.parties)
+        each = f"the noisy sums of {' and of '.join(self.counting)}" if some else "every party's noisy sums"
+        groups = [group.parties for group in groups_of(self.terms) if {*group.parties} & {*self.counting}]
+        unread = [name for parties in groups for name in parties if name not in self.counting and not masked]
         noisy = f"the noisy sums of {every} together" if masked else each
         sees = f"{noisy}, and the estimates and intervals computed from them"
         masks = {
@@ -333,6 +340,7 @@ class EstimatePlan(Plan):
                 "against a wrong family: intervals are valid only for the named distribution, of clipped values",
                 *((pooled,) if masked else ()),
                 *((ALIGNED,) if shared else ()),
+                *((f"by the ledger of {' or '.join(unread)}: {_UNREAD}",) if unread else ()),
             ),
             departures=self._departures(),
         )
@@ -360,7 +368,7 @@ class EstimatePlan(Plan):
 
     def _departures(self) -> tuple[str, ...]:
         """Return the claims of the paper that the published variant does not meet."""
-        claimed = {party: budget_of(self.terms, party).epsilon for party in self.noise}
+        claimed = {party: min(one.epsilon for one in own) for party, own in granted(self.terms).items()}
         published = {party: law.event for party, law in self.noise.items() if isinstance(law, PublishedLaplace)}
         if not published:
             return ()
