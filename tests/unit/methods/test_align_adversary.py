@@ -1,6 +1,7 @@
 """Whoever tries ids against what it saw does so in vain, and with every secret the same search finds them."""
 
 import hashlib
+import sqlite3
 from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
@@ -224,6 +225,23 @@ def test_the_coordinator_cannot_count_the_zeros_of_the_sum_of_tables(tmp_path: P
     # 15 zeros by chance: once in 10^12 runs
     assert covered < 15
     assert uncovered >= 30, "without the cover the same count finds them"
+
+
+def test_a_finished_run_leaves_no_power_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a party's power and its partner's messages every id can be tried. Many SQLite keep what is overwritten."""
+    connect = sqlite3.connect
+
+    def careless(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*args, **options)
+        connection.execute("PRAGMA secure_delete = OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", careless)
+    spied = Spied(align_study(), tmp_path)
+    files = {name: (tmp_path / "parties" / name / "ledger.sqlite").read_bytes() for name in spied.owns}
+    for name, own in spied.owns.items():
+        assert own.key in files[name], "the key of the party's record is stored"
+        assert own.power not in files[name]
 
 
 def subsets(tags: list[bytes]) -> list[tuple[bytes, ...]]:

@@ -6,6 +6,7 @@
    the same wherever the id is held, and that nobody can compute for another id: all parties' powers are in it.
 3. From labels and the secrets of pairs of parties come shares that add up to zero where all hold the id. Every party
    encodes its own as a table, and the sum of all tables shows each party where it is zero (`syndic.mpc.align.table`).
+   The coordinator adds up under a cover, and a test under secret weights finds a wrong sum (`syndic.mpc.align.sums`).
    Two parties need neither blinding nor tables: each blinds by its own power, and so computes the other's labels. It
    compares them with its own, which shows who is common and nothing else, as points come in a random order.
 4. Common people are ordered by their labels: the same everywhere, unknown beforehand. Every two parties test whether
@@ -21,8 +22,9 @@ all the others hold them. A coordinator that adds correctly adds nothing to that
 one of three or more parties lets it test one guess in each set, which of its ids another party holds; a wrong one ends
 the run. Steps are answered once, so nobody gets more powers than its bound. *Semi-honest*: a party may submit ids that
 it does not hold, as many as its bound, and learns which of them are common: no private set intersection can detect
-that. *Abort*: parties compare their results before they publish anything about them, and a party whose order differs
-ends the run.
+that. Between two, each of its points may be the sum of several ids' points, and so ask whether the other holds them
+all: it has the other's points under the power that it gets. *Abort*: parties compare their results before they publish
+anything about them, and a party whose order differs ends the run.
 
 After Meadows 1986 and Huberman, Franklin and Hogg 1999 (powers that commute).
 """
