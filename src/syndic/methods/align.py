@@ -300,6 +300,7 @@ class Align(Method, tag="align"):
         one.begin(party)
         party.disclose(learnt(sets))
         table = party.table
+        sets.check_columns(party, table.id_columns)
         ids = distinct_ids(table.source, table.id_columns, one.rule)
         one.keep(party, sets.new_ids(party, ids), table.id_columns)
         return message
