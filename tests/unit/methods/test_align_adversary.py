@@ -231,7 +231,7 @@ def test_a_finished_run_leaves_no_power_in_the_file(tmp_path: Path, monkeypatch:
     """With a party's power and its partner's messages every id can be tried. Many SQLite keep what is overwritten."""
     connect = sqlite3.connect
 
-    def careless(*args: Any, **options: Any) -> sqlite3.Connection:
+    def careless(*args: Any, **options: Any) -> Any:
         connection = connect(*args, **options)
         connection.execute("PRAGMA secure_delete = OFF")
         return connection
