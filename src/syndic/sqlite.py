@@ -150,6 +150,8 @@ class Database:
         if read_only:
             return
         self._use_write_ahead_log(patience)
+        # what was overwritten or deleted, such as the secrets of a finished run, must not stay in free pages
+        self.rows("PRAGMA secure_delete = ON")
         self.rows("PRAGMA synchronous = FULL")
         version = self.first("PRAGMA user_version")[0]
         if there and not exclusive and version == self._form.version:

@@ -373,7 +373,7 @@ AGREED: Final = (
         "align",
         "send one party a wrong sum of tables",
         tell("align_match", lambda told: replace(told, words=told.words * 0), "p0"),
-        "found different common people",
+        "do not add up",
     ),
     Strategy(
         "align",

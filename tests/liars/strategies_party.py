@@ -233,7 +233,7 @@ PARTY: Final = (
     Strategy(
         "align",
         "vouch for another order",
-        inside("align_vouch", text=_sealed("", lambda _: b"\x09" + bytes(31))),
+        inside("align_vouch", text=_sealed("", lambda text: b"\x09" + bytes(31) + text[32:])),
         "found different common people",
         "p0",
     ),

@@ -141,7 +141,6 @@ class Memory:
 
     def forget(self) -> None:
         """Delete all answers and stored values, also from the disk. Every call is refused from then on."""
-        self._database.rows("PRAGMA secure_delete = ON")
         with self._database.writing():
             for table in ("answers", "kept"):
                 self._database.first(f"DELETE FROM {table} WHERE study = ?", self._study)  # noqa: S608  # our own names

@@ -174,7 +174,7 @@ class AlignPlan(Plan):
     def disclosure(self) -> Disclosure:
         """What every role sees."""
         sets = self.intersection.sets
-        several, largest = len(sets) > 1, max(len(each.bounds) for each in sets)
+        several = len(sets) > 1
         bound, told = max(max(each.bounds.values()) for each in sets), sets[0].told
         common = "how many people are common" + (" in each set of parties" if several else "")
         who = "who the common people are" + (" in its sets" if several else "")
@@ -199,7 +199,7 @@ class AlignPlan(Plan):
                 "align people whose presence in one of the tables is a secret",
                 "parties that collude: they learn whether all other parties have an id that one of them brought; with "
                 "two parties each learns that anyway",
-                *_active_attacks(largest, several),
+                *_active_attacks(self.intersection),
                 *(_absences() if several else ()),
                 *_overlaps(self.intersection),
                 f"against a party that brings ids of people it does not have: it learns which of them all other "
@@ -300,6 +300,7 @@ class Align(Method, tag="align"):
         one.begin(party)
         party.disclose(learnt(sets))
         table = party.table
+        sets.check_columns(party, table.id_columns)
         ids = distinct_ids(table.source, table.id_columns, one.rule)
         one.keep(party, sets.new_ids(party, ids), table.id_columns)
         return message
@@ -330,14 +331,25 @@ def learnt(sets: PrivateIntersections) -> str:
     return LEARNT_IN_SETS if len(sets.sets) > 1 else LEARNT
 
 
-def _active_attacks(parties: int, several: bool) -> tuple[str, ...]:
-    if parties == 2:  # with one other party there is nothing to combine
-        return ()
-    return (
+def _active_attacks(sets: PrivateIntersections) -> tuple[str, ...]:
+    counts, several = [len(each.bounds) for each in sets.sets], len(sets.sets) > 1
+    wrong_sum = (
         "against a coordinator that adds up wrongly and colludes with a party: they may test one guess"
         + (" in each set of three or more parties" if several else "")
-        + " about which of that party's ids another party has; a wrong one ends the run",
+        + " about which of that party's ids another party has; a wrong one ends the run"
     )
+    made_points = (
+        "against a party that makes points which are no ids'"
+        + (" in a set of two parties" if several else "")
+        + ": each can ask whether the other party has all of several people"
+    )
+    sizes = "against a coordinator that colludes with a party of the study: sizes of sets of three or more parties"
+    found = {
+        wrong_sum: max(counts) > 2,
+        made_points: min(counts) == 2,
+        sizes: several and max(counts) > 2 and not sets.sets[0].told,
+    }
+    return tuple(text for text, is_possible in found.items() if is_possible)
 
 
 def _absences() -> tuple[str, ...]:

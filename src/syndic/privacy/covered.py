@@ -58,7 +58,8 @@ def checked_cover(entries: Iterable[Entry]) -> Iterator[Entry]:
             paid.setdefault(place, Counter()).update(entry.events)
             continue
         # an entry without the number is of an earlier version; one party is the least that was ever charged
-        most = int(entry.asked) if entry.asked.isdecimal() else 1
+        asked = entry.asked[:9]
+        most = max(1, int(asked)) if asked.isdecimal() else 1
         lacking = Counter(charge_of(used[place].values(), most)) - paid.get(place, Counter())
         if any(event in lacking for event in entry.events):
             raise IntegrityError(

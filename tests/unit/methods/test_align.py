@@ -128,7 +128,7 @@ def test_the_coordinators_view_has_the_same_sizes_whatever_the_ids(tmp_path: Pat
 
 
 def test_a_lying_sum_is_found_before_anything_is_said(tmp_path: Path) -> None:
-    """A coordinator that sends zeros for the sum makes each party think that all its people are common."""
+    """A coordinator that sends zeros does not know the cover, and would leave everybody out."""
     sources = {"north": with_ids(50, 1), "south": with_ids(40, 2), "east": with_ids(40, 3)}
     study = align_study(parties=THREE_VERTICAL)
     carrier, session = carried(study, sources, tmp_path)
@@ -140,7 +140,7 @@ def test_a_lying_sum_is_found_before_anything_is_said(tmp_path: Path) -> None:
         return encode(AlignTable(number=words.number, words=np.zeros_like(words.words)))
 
     carrier.change = zeros
-    with pytest.raises(PartyError, match="found different common people"):
+    with pytest.raises(PartyError, match="do not add up to the sum"):
         run(study.protocol, session)
     with pytest.raises(InputError, match="uses the alignment of study"):
         stored_alignment(tmp_path / "second" / "parties" / "north" / "ledger.sqlite", study.digest, None)

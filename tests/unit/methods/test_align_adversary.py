@@ -1,6 +1,7 @@
 """Whoever tries ids against what it saw does so in vain, and with every secret the same search finds them."""
 
 import hashlib
+import sqlite3
 from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
@@ -18,7 +19,7 @@ from syndic.errors import PartyError
 from syndic.kernel import Call, Message, Party, Reply, decode, encode, run, steps_of
 from syndic.methods.align import Align, AlignPlan
 from syndic.mpc.align.point import points_of, raised
-from syndic.mpc.align.table import FIELD, bins_of, field_words, table_shape
+from syndic.mpc.align.table import FIELD, add, bins_of, field_words, multiply, subtract, table_shape, weighed
 from syndic.mpc.align.work import AlignBox, AlignDone, AlignTable, Ids, Own, digests_of, hash_of, piece
 from syndic.mpc.key import context, derive
 from syndic.mpc.seal import Mail, Place, seal, unseal
@@ -63,6 +64,7 @@ class Spied:
         self.tags: dict[str, Any] = {}
         self.people: dict[str, list[int | None]] = {}
         self.sums: list[AlignTable] = []
+        self.covers: list[Any] = []
 
         def look(step: str, party: str, body: bytes) -> bytes:
             if step == "align_match":
@@ -74,6 +76,8 @@ class Spied:
                 self.pairs[party] = own.plan.intersection.secret.pairs(own)
                 self.tags[party] = own.plan.intersection.turn(own).tags(own)[0]
                 self.people[party] = people_of(own, HELD[party])
+                if len(study.parties) > 2:
+                    self.covers.append(own.plan.intersection.turn(own).sums(own).drawn("cover", 0))
             return body
 
         self.carrier.change = look
@@ -156,7 +160,7 @@ def test_a_party_of_three_does_not_learn_who_else_holds_its_other_people(tmp_pat
     shape = table_shape(60)
     keys = {name: field_words(tags[:, :8].tobytes()).tolist() for name, tags in spied.tags.items()}
     bins = {name: bins_of(tags[:, 8:16].tobytes(), shape).tolist() for name, tags in spied.tags.items()}
-    prime, words = 2**61 - 1, spied.sums[0].words
+    prime, words = 2**61 - 1, subtract(spied.sums[0].words, spied.covers[0])
     values = {
         person: sum(int(word) * pow(keys["north"][place], power, prime) for power, word in enumerate(words[own]))
         % prime
@@ -172,6 +176,72 @@ def test_a_party_of_three_does_not_learn_who_else_holds_its_other_people(tmp_pat
         keys["north"][spied.people["north"].index(person)] for person in COMMON
     }
     assert not any(key.to_bytes(8, "little") in b"".join(spied.carrier.seen) for key in keys["north"])
+
+
+def zeros_of(polynomial: list[int]) -> int:
+    """Return how many zeros a polynomial modulo 2^61 - 1 has, coefficients lowest first: a gcd with x^prime - x."""
+    power = [0, 1]
+    for _ in range(61):  # x^(prime + 1) in the end
+        square = [0] * (2 * len(power) - 1)
+        for place, factor in enumerate(power):
+            for other, word in enumerate(power):
+                square[place + other] += factor * word
+        power = remainder(square, polynomial)
+    power += [0] * (3 - len(power))
+    power[2] -= 1
+    left, right = polynomial, remainder(power, polynomial)
+    while right:
+        left, right = right, remainder(left, right)
+    return len(left) - 1
+
+
+def remainder(polynomial: list[int], divisor: list[int]) -> list[int]:
+    rest, inverse = [each % FIELD for each in polynomial], pow(divisor[-1], -1, FIELD)
+    while rest and (len(rest) >= len(divisor) or not rest[-1]):
+        factor = rest.pop() * inverse % FIELD
+        for place in range(1, len(divisor) if factor else 0):
+            rest[-place] = (rest[-place] - factor * divisor[-place - 1]) % FIELD
+    return rest
+
+
+def test_the_coordinator_cannot_count_the_zeros_of_the_sum_of_tables(tmp_path: Path) -> None:
+    """A polynomial has about one zero by chance, and one for every common person: their number would be known."""
+    study = align_study('sizes = "private"', parties=THREE_VERTICAL)
+    sources = {name: table(list(range(30)), 1) for name in HELD}
+    carrier, session = carried(study, sources, tmp_path)
+    seen: dict[str, Any] = {}
+
+    def look(step: str, party: str, body: bytes) -> bytes:
+        if step == "align_match":
+            own = inside(carrier, study, party)
+            cover = own.plan.intersection.turn(own).sums(own).drawn("cover", 0)
+            seen.update(sum=decode(body, AlignTable).words, open=subtract(decode(body, AlignTable).words, cover))
+        return body
+
+    carrier.change = look
+    run(study.protocol, session)
+    carrier.close()
+    covered, uncovered = (sum(zeros_of(row) for row in seen[each].tolist()) for each in ("sum", "open"))
+    # 15 zeros by chance: once in 10^12 runs
+    assert covered < 15
+    assert uncovered >= 30, "without the cover the same count finds them"
+
+
+def test_a_finished_run_leaves_no_power_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a party's power and its partner's messages every id can be tried. Many SQLite keep what is overwritten."""
+    connect = sqlite3.connect
+
+    def careless(*args: Any, **options: Any) -> Any:
+        connection = connect(*args, **options)
+        connection.execute("PRAGMA secure_delete = OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", careless)
+    spied = Spied(align_study(), tmp_path)
+    files = {name: (tmp_path / "parties" / name / "ledger.sqlite").read_bytes() for name in spied.owns}
+    for name, own in spied.owns.items():
+        assert own.key in files[name], "the key of the party's record is stored"
+        assert own.power not in files[name]
 
 
 def subsets(tags: list[bytes]) -> list[tuple[bytes, ...]]:
@@ -203,6 +273,12 @@ def test_a_lying_coordinator_and_one_of_three_do_not_read_whom_another_holds(tmp
             polynomial = [(higher - key * lower) % FIELD for higher, lower in longer]
         words = np.zeros((shape.bins, shape.points), dtype=np.uint64)
         words[:, : len(polynomial)] = polynomial
+        # south tells the cover and the weights: a multiple of the polynomial passes the test of the sum
+        sums = south.plan.intersection.turn(south).sums(south)
+        cover, weights = sums.drawn("cover", 0), sums.drawn("weights", 0)
+        lacking = weighed(subtract(decode(body, AlignTable).words, cover), weights)
+        factor = lacking * pow(weighed(words, weights), -1, FIELD) % FIELD
+        words = add(multiply(words, np.full_like(words, factor)), cover)
         return encode(AlignTable(number=0, words=words))
 
     carrier.change = lie

@@ -1,5 +1,6 @@
 """Alignments of several sets of parties: a person is in the first set that finds it, and no set tells of another."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,20 @@ def test_a_box_of_an_earlier_set_does_not_open_in_a_later_one(tmp_path: Path) ->
         return body
 
     assert "does not open" in _attacked(tmp_path, replay)
+
+
+def test_a_party_does_not_change_its_id_columns_between_sets(tmp_path: Path) -> None:
+    """It would not know the people of its earlier sets again, and its groups are charged as different people."""
+
+    def change(carrier: Carrier, step: str, party: str, body: bytes) -> bytes:
+        if step == "align_vouch" and party == "registry":
+            node: Any = carrier.nodes[party]
+            other = dataclasses.replace(node.state.open_table(), id_columns=("age",))
+            state = dataclasses.replace(node.state, open_table=lambda: other)
+            carrier.nodes = {**carrier.nodes, party: dataclasses.replace(node, state=state)}
+        return body
+
+    assert "not those of its earlier sets" in _attacked(tmp_path, change)
 
 
 def test_the_same_two_parties_in_two_sets_cannot_be_given_each_others_boxes(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from functools import reduce
+from itertools import combinations
 from operator import and_, or_
 from typing import ClassVar, final
 
@@ -152,3 +153,27 @@ def test_a_blinding_that_x25519_would_read_otherwise_is_drawn_again(on: int, is_
 def test_points_that_nobody_sends_are_refused(bad: bytes) -> None:
     with pytest.raises(RefusedError, match="small order"):
         raised(bad, new_power(SimulationRandomness(1)))
+
+
+def ordinate(x: int) -> int:
+    """Return a y-coordinate of a point of the curve."""
+    square = (x**3 + CURVE * x**2 + x) % PRIME
+    root = pow(square, (PRIME + 3) // 8, PRIME)
+    return root if root**2 % PRIME == square else root * pow(2, (PRIME - 1) // 4, PRIME) % PRIME
+
+
+def added(one: bytes, other: bytes) -> list[bytes]:
+    """Return the x-coordinates of the sum and the difference of two points."""
+    x, u = coordinate(one), coordinate(other)
+    slopes = [(ordinate(x) - sign * ordinate(u)) * pow(x - u, -1, PRIME) for sign in (1, -1)]
+    return [((slope**2 - CURVE - x - u) % PRIME).to_bytes(32, "little") for slope in slopes]
+
+
+def test_a_point_may_ask_for_two_ids_at_once_where_parties_do_not_blind() -> None:
+    """A limit that the plan states: who has another's points under a power can look for sums of them."""
+    power = new_power(SimulationRandomness(1))
+    ids = [points_of([hashlib.sha512(bytes([each])).digest()]) for each in range(8)]
+    held = [raised(each, power) for each in ids[:6]]
+    sums = {point for one, other in combinations(held, 2) for point in added(one, other)}
+    for one, other, is_there in ((1, 4, True), (1, 7, False), (6, 7, False)):
+        assert (raised(added(ids[one], ids[other])[0], power) in sums) == is_there

@@ -98,19 +98,26 @@ def test_hashes_are_gone_as_soon_as_labels_are_there(tmp_path: Path) -> None:
     ]
 
 
-def test_a_sum_that_is_zero_everywhere_ends_the_run(tmp_path: Path) -> None:
-    """A coordinator that sends zeros shows parties with the same people nothing: their random points differ."""
+@pytest.mark.parametrize("told", [("north", "south", "east"), ("south",)])
+def test_a_wrong_sum_ends_the_run_whoever_is_common(told: tuple[str, ...], tmp_path: Path) -> None:
+    """Under its cover a wrong sum leaves people out, at all parties alike, or of one party only.
+
+    Without a test of the sum, results are the same then: with no common people, or where all leave the same out.
+    """
     study = align_study(parties=THREE_VERTICAL)
-    carrier, session = carried(study, dict.fromkeys(("north", "south", "east"), SOURCES["north"]), tmp_path)
+    alone = {name: table([f"{name}{each}" for each in range(9)]) for name in ("north", "south", "east")}
+    held = alone if len(told) == 1 else dict.fromkeys(alone, SOURCES["north"])
+    carrier, session = carried(study, held, tmp_path)
 
     def lie(step: str, party: str, body: bytes) -> bytes:
-        if step != "align_match":
+        if step != "align_match" or party not in told:
             return body
-        words = decode(body, AlignTable).words
-        return encode(AlignTable(number=0, words=np.zeros_like(words)))
+        words = decode(body, AlignTable).words.copy()
+        words[0, 0] = (words[0, 0] + np.uint64(1)) % np.uint64(FIELD)
+        return encode(AlignTable(number=0, words=words))
 
     carrier.change = lie
-    with pytest.raises(PartyError, match="found different common people"):
+    with pytest.raises(PartyError, match="do not add up to the sum"):
         run(study.protocol, session)
     carrier.close()
 

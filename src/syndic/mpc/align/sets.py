@@ -18,6 +18,7 @@ from functools import reduce
 from typing import Any
 
 from syndic.data.aligned import NAME_BYTES, name_of
+from syndic.errors import RefusedError
 from syndic.kernel import Nothing, Party, Session, SubProtocol, step
 from syndic.mpc.align.steps import PrivateIntersection
 from syndic.mpc.align.table import add
@@ -78,6 +79,14 @@ class PrivateIntersections(SubProtocol):
         """Return the set that this party works on: the first of its own that is not finished, or else its last."""
         own = self._own(party)
         return own[min(self._finished(party), len(own) - 1)]
+
+    def check_columns(self, party: Party, columns: tuple[str, ...]) -> None:
+        """Refuse other id columns than an earlier set's: a person found there would be found again."""
+        earlier = [party.recall(each.order_name, StoredOrder) for each in self._own(party)[: self._finished(party)]]
+        if any(each.alignment.columns != columns for each in earlier):
+            raise RefusedError(
+                f"the id columns of {party.name} are not those of its earlier sets: name these in its party.toml"
+            )
 
     def new_ids(self, party: Party, ids: list[bytes]) -> list[bytes]:
         """Return the ids that this party did not find in an earlier set. Private."""

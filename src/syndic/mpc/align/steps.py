@@ -6,6 +6,7 @@
    the same wherever the id is held, and that nobody can compute for another id: all parties' powers are in it.
 3. From labels and the secrets of pairs of parties come shares that add up to zero where all hold the id. Every party
    encodes its own as a table, and the sum of all tables shows each party where it is zero (`syndic.mpc.align.table`).
+   The coordinator adds up under a cover, and a test under secret weights finds a wrong sum (`syndic.mpc.align.sums`).
    Two parties need neither blinding nor tables: each blinds by its own power, and so computes the other's labels. It
    compares them with its own, which shows who is common and nothing else, as points come in a random order.
 4. Common people are ordered by their labels: the same everywhere, unknown beforehand. Every two parties test whether
@@ -21,8 +22,9 @@ all the others hold them. A coordinator that adds correctly adds nothing to that
 one of three or more parties lets it test one guess in each set, which of its ids another party holds; a wrong one ends
 the run. Steps are answered once, so nobody gets more powers than its bound. *Semi-honest*: a party may submit ids that
 it does not hold, as many as its bound, and learns which of them are common: no private set intersection can detect
-that. *Abort*: parties compare their results before they publish anything about them, and a party whose order differs
-ends the run.
+that. Between two, each of its points may be the sum of several ids' points, and so ask whether the other holds them
+all: it has the other's points under the power that it gets. *Abort*: parties compare their results before they publish
+anything about them, and a party whose order differs ends the run.
 
 After Meadows 1986 and Huberman, Franklin and Hogg 1999 (powers that commute).
 """
@@ -39,17 +41,8 @@ from syndic.document import Document
 from syndic.errors import RefusedError
 from syndic.kernel import Nothing, Party
 from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES, Blinding, new_blinding, new_power, points_of, raised
-from syndic.mpc.align.table import (
-    FIELD,
-    TableShape,
-    Words,
-    add,
-    bins_of,
-    encoded,
-    field_words,
-    subtract,
-    zeros,
-)
+from syndic.mpc.align.sums import SUM_BYTES, TableSums
+from syndic.mpc.align.table import TableShape, Words, add, bins_of, encoded, field_words, subtract, zeros
 from syndic.mpc.align.work import (
     AlignBox,
     AlignDone,
@@ -219,19 +212,17 @@ class PrivateIntersection(Document):
         tags, shares = self.tags(party)
         keys, bins = field_words(tags[:, :8].tobytes()), bins_of(tags[:, 8:16].tobytes(), self.shape)
         words = encoded(keys, bins, shares, part, self.shape, party.key_randomness(f"{self.label} table"))
-        return AlignTable(number=message.number, words=words)
+        is_first = party.name == self.names[0]
+        return AlignTable(number=message.number, words=self.sums(party).sent(message.number, words, is_first))
 
     def align_match(self, party: Party, message: AlignTable) -> Nothing:
         """Store for which of this party's ids the sum of all tables is zero. Sends nothing."""
         part = self.part(message.number)
         self._advance(party, self.later_stage(2 * message.number + 1))
-        if message.words.shape != (len(part), self.shape.points) or (message.words >= FIELD).any():
-            raise RefusedError(
-                "the sum of the tables does not have the shape or the range of numbers that the study defines"
-            )
+        words = self.sums(party).got(message.number, message.words)
         tags, _ = self.tags(party)
         keys, bins = field_words(tags[:, :8].tobytes()), bins_of(tags[:, 8:16].tobytes(), self.shape)
-        places = zeros(message.words, keys, bins, part)
+        places = zeros(words, keys, bins, part)
         party.remember(f"{self.label} zeros {message.number}", Zeros(places=places))
         return Nothing()
 
@@ -245,13 +236,16 @@ class PrivateIntersection(Document):
         power = new_power(party.key_randomness(f"{self.label} vouch"))
         party.remember(f"{self.label} meeting", Meeting(power=power, keys={}))
         others = [name for name in self.names if name != party.name]
-        return self._seal_for_all(party, "vouch", dict.fromkeys(others, blinded(party, done, power)))
+        text = blinded(party, done, power) + self.sums(party).proof()
+        return self._seal_for_all(party, "vouch", dict.fromkeys(others, text))
 
     def align_confirm(self, party: Party, message: AlignMail) -> Mail:
         """Derive a key with every other party, equal if the results are equal, and seal a proof of knowing it."""
         self._advance(party, self.later_stage(2 * self.parts + 1))
         power = party.recall(f"{self.label} meeting", Meeting).power
-        keys = {name: raised(point, power) for name, point in self._open_from_all(party, "vouch", message).items()}
+        texts = self._open_from_all(party, "vouch", message, POINT_BYTES + SUM_BYTES)
+        self.sums(party).check(text[POINT_BYTES:] for text in texts.values())
+        keys = {name: raised(text[:POINT_BYTES], power) for name, text in texts.items()}
         party.remember(f"{self.label} meeting", Meeting(power=power, keys=keys))
         proofs = {name: derive(key, "align confirm", *self._named, party.name, name) for name, key in keys.items()}
         return self._seal_for_all(party, "confirm", proofs)
@@ -263,7 +257,7 @@ class PrivateIntersection(Document):
         """
         self._advance(party, self.later_stage(2 * self.parts + 2))
         done, keys = party.recall(f"{self.label} done", AlignDone), party.recall(f"{self.label} meeting", Meeting).keys
-        for name, proof in self._open_from_all(party, "confirm", message).items():
+        for name, proof in self._open_from_all(party, "confirm", message, KEY_BYTES).items():
             if not hmac.compare_digest(proof, derive(keys[name], "align confirm", *self._named, name, party.name)):
                 raise RefusedError(
                     f"{name} and {party.name} found different common people: set a new edition and run again"
@@ -301,8 +295,8 @@ class PrivateIntersection(Document):
             }
         )
 
-    def _open_from_all(self, party: Party, what: str, message: AlignMail) -> dict[str, bytes]:
-        """Return the texts that all other parties sealed for this one; refuse if one is missing or not of 32 bytes."""
+    def _open_from_all(self, party: Party, what: str, message: AlignMail, size: int) -> dict[str, bytes]:
+        """Return the texts that all other parties sealed for this one; refuse if one is missing or not of `size`."""
         secrets = self._pairs(party)
         if message.boxes.keys() != secrets.keys():
             raise RefusedError("the sealed messages about the order are not those of all other parties")
@@ -310,7 +304,7 @@ class PrivateIntersection(Document):
             name: unseal(secret, message.boxes[name], self._place(party, what, name, party.name))
             for name, secret in secrets.items()
         }
-        if any(len(text) != POINT_BYTES for text in texts.values()):
+        if any(len(text) != size for text in texts.values()):
             raise RefusedError("a sealed message about the order has the wrong length")
         return texts
 
@@ -332,6 +326,11 @@ class PrivateIntersection(Document):
         key = derive(self.secret.value(party), "tags", *self._named)
         digests = bytearray(digests_of(labels, _TAG_BYTES, key))
         return np.frombuffer(digests, dtype=np.uint8).reshape(-1, _TAG_BYTES)
+
+    def sums(self, party: Party) -> TableSums:
+        """Return what hides and tests the sum of all tables."""
+        key = derive(self.secret.value(party), "tables", *self._named)
+        return TableSums(party=party, label=self.label, shape=self.shape, key=key)
 
     def tags(self, party: Party) -> tuple[NDArray[np.uint8], Words]:
         """Return key, bin and order of all this party's ids, and their shares. Private."""

@@ -99,6 +99,11 @@ def field_words(data: bytes) -> Words:
     return _reduced(folded)
 
 
+def weighed(words: Words, weights: Words) -> int:
+    """Return the sum of all words times their weights: of different words it is the same with probability 2^-61."""
+    return sum(map(int, _total(multiply(words, weights)))) % FIELD
+
+
 def bins_of(data: bytes, shape: TableShape) -> NDArray[np.int64]:
     """Return 8 bytes each as the number of a bin."""
     return (np.frombuffer(data, dtype="<u8") % np.uint64(shape.bins)).astype(np.int64)
