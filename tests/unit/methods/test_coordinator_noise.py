@@ -1,6 +1,7 @@
 """A coordinator that shares the noise: who can subtract what, what it costs if it lies, and that it draws once."""
 
 import hashlib
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from fractions import Fraction
@@ -13,6 +14,7 @@ import pytest
 
 from faulty_runtime import KilledError, Mortal, Watch, published, run_over
 from support import (
+    GROUPS,
     ONE,
     THREE_VERTICAL,
     VERTICAL,
@@ -156,6 +158,29 @@ def test_killed_after_any_message_the_same_noise_is_drawn_again(make: Callable[.
         path.unlink()
     with pytest.raises(PartyError, match="answered before, for a different request"):
         run_over(case, tmp_path, partial(Mortal, watch=watch, sends=None), seed=None)
+
+
+def test_without_its_journal_no_coordinator_opens_a_sum_again(tmp_path: Path) -> None:
+    """Several groups count columns at home and nothing is multiplied, so no dealt seed tells a second run apart.
+
+    It would be answered from what the parties stored, draw other noise and publish: uncharged, as often as it likes.
+    """
+    options = f"{SHARED}\ntraffic = 1\ninteractions = false\nmodel_cells = 60\nrows = 30"
+    study = synthesis_across(options, parties=GROUPS)
+    people = {"first": rows(60, 3), "second": rows(40, 4)}
+    sources = {one.name: people[one.group or ""].select(list(one.columns or ())) for one in study.parties}
+    case, listeners = Case("here", study, sources), list[Listener]()
+
+    def listen(runtime: Runtime) -> Runtime:
+        listeners.append(Listener(runtime))
+        return listeners[-1]
+
+    run_over(case, tmp_path, listen, seed=None)
+    assert len(listeners[0].bodies) == 3, "all rounds are sums of several parties"
+    shutil.rmtree(tmp_path / "coordinator")
+    with pytest.raises(PartyError, match=r"step 'sum_keys'.*answered before, for a different request"):
+        run_over(case, tmp_path, listen, seed=None)
+    assert not listeners[1].bodies
 
 
 APART = '[[parties]]\nname = "north"\npeople = 60\n[[parties]]\nname = "south"\npeople = 60\n'

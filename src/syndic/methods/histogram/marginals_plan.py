@@ -199,12 +199,12 @@ class MarginalsPlan(Plan):
         rows = "shares of tables" if self._served else "masked rows of its group"
         rows = f"{rows}, which look uniform, " if self.product else ""
         sealed = "sealed rows that it cannot read, " if self.product else ""
-        own = "the tables without its own share of the noise, " if self.coordinator_noise else ""
+        less = "the tables without its own share of the noise, " if self.coordinator_noise else ""
         shared = shared_people(self.terms)
         return Disclosure(
             sees={
                 "coordinator": f"{sealed}every party's masked {masked}, which look uniform, who dropped out, "
-                f"{own}and {noisy}",
+                f"{less}and {noisy}",
                 **(
                     {f"servers {', '.join(self._served)}": "one share of all rows each, which looks uniform"}
                     if self._served
