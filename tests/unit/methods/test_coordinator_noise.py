@@ -79,6 +79,9 @@ def test_plan_and_statement_say_what_a_lying_coordinator_costs(parties: str, num
     assert float(getattr(less, "rho", 0)) == pytest.approx(float(times * getattr(rho, "rho", 0)), rel=1e-6)
     assert float(getattr(rho, "rho", 0)) <= float(rho_for(Fraction(1), DELTA))
     assert counted.disclosure.against.keys() == plan(study).statement.against.keys()
+    knows = "each knows its own counts and share of the noise"
+    assert counted.disclosure.sees["other parties"].endswith(knows)
+    assert "tables without its own share" in counted.disclosure.sees["coordinator"]
 
 
 class Listener:
