@@ -84,6 +84,33 @@ def test_plan_and_statement_say_what_a_lying_coordinator_costs(parties: str, num
     assert "tables without its own share" in counted.disclosure.sees["coordinator"]
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(synthesis_across, SHARED),
+        partial(synthesis_across, "colluding = 0"),
+        partial(vertical_study, SHARED),
+        partial(vertical_study, f'{SHARED}\nnoise = "laplace"'),
+    ],
+)
+def test_what_is_said_of_other_adversaries_counts_all_groups_of_a_person(make: Callable[..., Study]) -> None:
+    """The ledger of each of two groups is charged a half: a person in both has the sum, which was not said."""
+    study = make(parties=GROUPS, unit='neighbours = "replace"\nparties = 2')
+    outside, party = plan(study).statement.against.values()
+    assert outside == pytest.approx(float(study.joint.epsilon(study.delta)), rel=1e-3)
+    assert party > 1.1 * outside
+
+
+def test_of_laplace_noise_no_ratio_of_variances_is_said_and_of_too_little_skellam_noise_nothing() -> None:
+    said = plan(vertical_study(f'{SHARED}\nnoise = "laplace"')).statement
+    outside, party = said.against.values()
+    assert party > 6 * outside
+    assert "epsilon is then several times as large" in " ".join(said.not_protected)
+    assert "2/1" not in " ".join(said.not_protected)
+    with pytest.raises(InputError, match="too small for a bound"):
+        plan(vertical_study(f'{SHARED}\nnoise = "skellam"', budget="epsilon = 20\ndelta = 1e-5"))
+
+
 class Listener:
     """Keeps the masked counts of every sum, and the digests of all replies."""
 

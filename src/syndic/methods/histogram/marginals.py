@@ -290,4 +290,7 @@ class Marginals(CountsTables, tag="marginals"):
         if self.noise == "gaussian":
             return GaussianShare(sensitivity_squared=squared, rho=rho, **who)
         sensitivity = tables * unit.l1_of_counts()
-        return SkellamShare(sensitivity=sensitivity, sensitivity_squared=squared, rho=rho, **who)
+        share = SkellamShare(sensitivity=sensitivity, sensitivity_squared=squared, rho=rho, **who)
+        if self.coordinator_noise:
+            share.event_if(share.honest - 1)  # small noise has no bound with a share less, which a statement gives
+        return share

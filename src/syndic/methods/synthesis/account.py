@@ -194,7 +194,10 @@ def against_parties(
     times = Fraction(shares, shares - 1)
     # with less noise mu^2 is as many times as large, and slack, which goes with the squared variance, that squared
     left = [GaussianEvent(mu_squared=times * event.mu_squared, slack=times**2 * event.slack) for event in shared]
-    outside, party = (float(Cost.of([*whole, *events]).epsilon(delta)) for events in (shared, left))
+    # a person is charged so much at each of several parties, or groups
+    outside, party = (
+        float(Cost.of(terms.unit.parties * [*whole, *events]).epsilon(delta)) for events in (shared, left)
+    )
     if omitted:
         return without_coordinator(outside, party)
     return {
