@@ -104,10 +104,14 @@ def without_coordinator(outside: float, parties: float) -> dict[str, float]:
 
 
 def of_coordinator(shares: int) -> str:
-    """Return what is not protected where a coordinator adds one of the shares, of which `shares` are enough."""
+    """Return what is not protected where a coordinator adds one of the shares, of which `shares` are enough.
+
+    With 0 the cost grows faster than shares are fewer, as with Laplace noise.
+    """
+    times = f"mu^2 or rho is then {shares}/{shares - 1} times as large as stated"
     return (
-        "against parties, if the coordinator omits its share of the noise, which nobody can see: mu^2 or rho is then "
-        f"{shares}/{shares - 1} times as large as stated"
+        "against parties, if the coordinator omits its share of the noise, which nobody can see: "
+        f"{times if shares else 'epsilon is then several times as large, as given against them'}"
     )
 
 

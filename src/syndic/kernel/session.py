@@ -150,6 +150,7 @@ class Session(Generic[Planned]):
         """Return a sum that was opened by the last request with the coordinator's share of its noise.
 
         The sum itself is not to be used otherwise. A run that continues from its journal draws the same noise again.
+        One without it must not open the sum again: see `once` of the masked sums.
         The transcript, which is published, loses the digests of the replies: a party that knows all masks of a reply
         could try values until a digest fits, and have the sum without this share.
         """

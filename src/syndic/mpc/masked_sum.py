@@ -53,11 +53,15 @@ Asked = TypeVar("Asked", bound=Message)
 _PATIENCE: Final = 3
 
 
-class SumStart(Message):
-    """Start the sums called `label`."""
+class SumStart(Message, omit_defaults=True):
+    """Start the sums called `label`. `drawn` is new in every journal, if the coordinator adds to what opens.
+
+    Parties that answered refuse another `drawn`, so the sums do not open a second time.
+    """
 
     common = ("label",)
     label: str
+    drawn: bytes = b""
 
 
 class SumKey(Message):
@@ -255,14 +259,17 @@ class MaskedSums(SubProtocol):
         hidden = seats.add_pairs(masks, place, here, seats.bound("answer", number, party.view), ring)
         return SumMasked(values=ring.pack(hidden))
 
-    def start(self, session: Session) -> "SumCoordinator[Any]":
+    def start(self, session: Session, *, once: bool = False) -> "SumCoordinator[Any]":
         """Let the parties agree on the secrets of all sums; return the coordinator's side.
+
+        `once`: whether a coordinator that lost its journal is refused, since it would draw other noise for the sums.
 
         Raises:
             PartyError: if more parties than the graph allows refuse or do not answer.
         """
         seats = Seats(study=session.study, label=self.label, names=session.parties, graph=self.graph)
-        keys = session.ask(self.sum_keys, SumStart(label=self.label), missing=self.graph.missing)
+        begin = SumStart(label=self.label, drawn=session.randomness.bytes(KEY_BYTES) if once else b"")
+        keys = session.ask(self.sum_keys, begin, missing=self.graph.missing)
         places = {name: place for place, name in enumerate(seats.names)}
         present, directories = bits(name in keys for name in seats.names), {}
         for name in keys:

@@ -1,6 +1,7 @@
 """A coordinator that shares the noise: who can subtract what, what it costs if it lies, and that it draws once."""
 
 import hashlib
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from fractions import Fraction
@@ -13,6 +14,7 @@ import pytest
 
 from faulty_runtime import KilledError, Mortal, Watch, published, run_over
 from support import (
+    GROUPS,
     ONE,
     THREE_VERTICAL,
     VERTICAL,
@@ -77,6 +79,36 @@ def test_plan_and_statement_say_what_a_lying_coordinator_costs(parties: str, num
     assert float(getattr(less, "rho", 0)) == pytest.approx(float(times * getattr(rho, "rho", 0)), rel=1e-6)
     assert float(getattr(rho, "rho", 0)) <= float(rho_for(Fraction(1), DELTA))
     assert counted.disclosure.against.keys() == plan(study).statement.against.keys()
+    knows = "each knows its own counts and share of the noise"
+    assert counted.disclosure.sees["other parties"].endswith(knows)
+    assert "tables without its own share" in counted.disclosure.sees["coordinator"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(synthesis_across, SHARED),
+        partial(synthesis_across, "colluding = 0"),
+        partial(vertical_study, SHARED),
+        partial(vertical_study, f'{SHARED}\nnoise = "laplace"'),
+    ],
+)
+def test_what_is_said_of_other_adversaries_counts_all_groups_of_a_person(make: Callable[..., Study]) -> None:
+    """The ledger of each of two groups is charged a half: a person in both has the sum, which was not said."""
+    study = make(parties=GROUPS, unit='neighbours = "replace"\nparties = 2')
+    outside, party = plan(study).statement.against.values()
+    assert outside == pytest.approx(float(study.joint.epsilon(study.delta)), rel=1e-3)
+    assert party > 1.1 * outside
+
+
+def test_of_laplace_noise_no_ratio_of_variances_is_said_and_of_too_little_skellam_noise_nothing() -> None:
+    said = plan(vertical_study(f'{SHARED}\nnoise = "laplace"')).statement
+    outside, party = said.against.values()
+    assert party > 6 * outside
+    assert "epsilon is then several times as large" in " ".join(said.not_protected)
+    assert "2/1" not in " ".join(said.not_protected)
+    with pytest.raises(InputError, match="too small for a bound"):
+        plan(vertical_study(f'{SHARED}\nnoise = "skellam"', budget="epsilon = 20\ndelta = 1e-5"))
 
 
 class Listener:
@@ -156,6 +188,29 @@ def test_killed_after_any_message_the_same_noise_is_drawn_again(make: Callable[.
         path.unlink()
     with pytest.raises(PartyError, match="answered before, for a different request"):
         run_over(case, tmp_path, partial(Mortal, watch=watch, sends=None), seed=None)
+
+
+def test_without_its_journal_no_coordinator_opens_a_sum_again(tmp_path: Path) -> None:
+    """Several groups count columns at home and nothing is multiplied, so no dealt seed tells a second run apart.
+
+    It would be answered from what the parties stored, draw other noise and publish: uncharged, as often as it likes.
+    """
+    options = f"{SHARED}\ntraffic = 1\ninteractions = false\nmodel_cells = 60\nrows = 30"
+    study = synthesis_across(options, parties=GROUPS)
+    people = {"first": rows(60, 3), "second": rows(40, 4)}
+    sources = {one.name: people[one.group or ""].select(list(one.columns or ())) for one in study.parties}
+    case, listeners = Case("here", study, sources), list[Listener]()
+
+    def listen(runtime: Runtime) -> Runtime:
+        listeners.append(Listener(runtime))
+        return listeners[-1]
+
+    run_over(case, tmp_path, listen, seed=None)
+    assert len(listeners[0].bodies) == 3, "all rounds are sums of several parties"
+    shutil.rmtree(tmp_path / "coordinator")
+    with pytest.raises(PartyError, match=r"step 'sum_keys'.*answered before, for a different request"):
+        run_over(case, tmp_path, listen, seed=None)
+    assert not listeners[1].bodies
 
 
 APART = '[[parties]]\nname = "north"\npeople = 60\n[[parties]]\nname = "south"\npeople = 60\n'

@@ -92,7 +92,8 @@ class CountsTables(ProductSteps):
 
     def total(self, session: Session[MarginalsPlan]) -> Total:
         """Open the noisy sum over all parties, and add the coordinator's share of the noise if it has one."""
-        plan, sums = session.plan, session.plan.masked_sum.start(session)
+        plan = session.plan
+        sums = plan.masked_sum.start(session, once=plan.coordinator_noise)
         if plan.product is not None:
             deal_products(session, self, plan.product)
         total = plan.masked_sum.open_next(sums, self.count, Nothing(), plan.masked_sum.count, plan.masked_sum.ring)
@@ -289,4 +290,7 @@ class Marginals(CountsTables, tag="marginals"):
         if self.noise == "gaussian":
             return GaussianShare(sensitivity_squared=squared, rho=rho, **who)
         sensitivity = tables * unit.l1_of_counts()
-        return SkellamShare(sensitivity=sensitivity, sensitivity_squared=squared, rho=rho, **who)
+        share = SkellamShare(sensitivity=sensitivity, sensitivity_squared=squared, rho=rho, **who)
+        if self.coordinator_noise:
+            share.event_if(share.honest - 1)  # small noise has no bound with a share less, which a statement gives
+        return share

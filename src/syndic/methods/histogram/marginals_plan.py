@@ -199,12 +199,12 @@ class MarginalsPlan(Plan):
         rows = "shares of tables" if self._served else "masked rows of its group"
         rows = f"{rows}, which look uniform, " if self.product else ""
         sealed = "sealed rows that it cannot read, " if self.product else ""
-        own = "the tables without its own share of the noise, " if self.coordinator_noise else ""
+        less = "the tables without its own share of the noise, " if self.coordinator_noise else ""
         shared = shared_people(self.terms)
         return Disclosure(
             sees={
                 "coordinator": f"{sealed}every party's masked {masked}, which look uniform, who dropped out, "
-                f"{own}and {noisy}",
+                f"{less}and {noisy}",
                 **(
                     {f"servers {', '.join(self._served)}": "one share of all rows each, which looks uniform"}
                     if self._served
@@ -228,7 +228,7 @@ class MarginalsPlan(Plan):
                 "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
                 *(of_products(proven=self.product.proven, servers=self._served) if self.product else ()),
                 *((ALIGNED,) if shared else ()),
-                *((of_coordinator(self.noise.honest),) if self.coordinator_noise else ()),
+                *self._of_coordinator,
             ),
             against=self._against,
             trust=trust_with_groups(
@@ -248,13 +248,21 @@ class MarginalsPlan(Plan):
         )
 
     @property
+    def _of_coordinator(self) -> tuple[str, ...]:
+        if not self.coordinator_noise:
+            return ()
+        return (of_coordinator(0 if isinstance(self.noise, LaplaceShare) else self.noise.honest),)
+
+    @property
     def _against(self) -> dict[str, float]:
         """The epsilons if the coordinator omits its share of the noise."""
         if not self.coordinator_noise:
             return {}
         delta = min(budget.delta for budget in budgets_of(self.terms))
         events = self.noise.event, self.noise.event_if(self.noise.honest - 1)
-        return without_coordinator(*(float(Cost.of([event]).epsilon(delta)) for event in events))
+        # a person is charged so much at each of several parties, or groups
+        costs = (Cost.of(self.terms.unit.parties * [event]) for event in events)
+        return without_coordinator(*(float(cost.epsilon(delta)) for cost in costs))
 
     @property
     def rounds(self) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ noise for the squared sensitivity r s^2 at m / r.
 A row adds +1 or -1 to every parity. Rows that count w in all move one by at most w if they come or go, and by 2 w if
 they are replaced: the l1 sensitivity of counts, c. So k parities move by at most k c^2 in squared l2. A row that is
 replaced changes the signs of some columns, and with them the parities of those sets that have an odd number of these:
-at most f of the k, whatever the columns (`most_flipped`). So they move by at most f c^2.
+at most f of the k, whatever the columns (`most_flipped`). So they move by at most f c^2. Rows that come or go with a
+replacement move no more, w^2 k at most: a random change of signs flips half of the sets, so f is at least k / 2.
 """
 
 from collections.abc import Callable, Sequence
@@ -193,7 +194,10 @@ def against_parties(
     times = Fraction(shares, shares - 1)
     # with less noise mu^2 is as many times as large, and slack, which goes with the squared variance, that squared
     left = [GaussianEvent(mu_squared=times * event.mu_squared, slack=times**2 * event.slack) for event in shared]
-    outside, party = (float(Cost.of([*whole, *events]).epsilon(delta)) for events in (shared, left))
+    # a person is charged so much at each of several parties, or groups
+    outside, party = (
+        float(Cost.of(terms.unit.parties * [*whole, *events]).epsilon(delta)) for events in (shared, left)
+    )
     if omitted:
         return without_coordinator(outside, party)
     return {

@@ -270,7 +270,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
     def coordinate(self, session: Session[SynthesisPlan]) -> SyntheticTable:
         """Choose tables, open them as noisy sums and fit the model, round by round; then draw rows from it."""
         plan = session.plan
-        sums = plan.masked_sums.start(session) if plan.masked_sums else None
+        sums = plan.masked_sums.start(session, once=plan.coordinator_noise) if plan.masked_sums else None
         counts = RoundCounts(
             account=plan.account,
             rooms=plan.size.rooms,
