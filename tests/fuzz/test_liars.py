@@ -52,13 +52,13 @@ def test_every_method_is_a_target_and_there_are_many_strategies() -> None:
 
 
 def test_every_step_of_every_method_is_in_a_target() -> None:
-    """But for what two organisations agree on before, and a step for simulations only."""
+    """But for what two organisations agree on before."""
     steps, asked = set[tuple[str, str]](), set[tuple[str, str]]()
     for name, target in targets().items():
         method = name.partition(",")[0]
         steps |= {(method, step) for step in steps_of(type(target.study.protocol))}
         asked |= {(method, step) for step in target.study.plan.rounds}
-    assert {each for each in steps - asked if each[1] not in {"ready", "meet"}} == {("learn", "give")}
+    assert {each for each in steps - asked if each[1] not in {"ready", "meet"}} == set()
 
 
 @pytest.mark.parametrize("name", TARGETS)
