@@ -38,7 +38,7 @@ def study(colluding: int) -> Study:
         f'[[parties]]\nname = "p{place}"\npeople = {COUNT}\ncolumns = ["c{2 * place}", "c{2 * place + 1}"]\n'
         for place in range(3)
     )
-    options = f"colluding = {colluding}"
+    options = f"colluding = {colluding}\ninteractions = false"
     return synthesis_across(options, parties=parties, columns=COLUMNS, budget="epsilon = 3\ndelta = 1e-6")
 
 
