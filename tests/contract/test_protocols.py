@@ -107,8 +107,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return run_once
 
 
-# processes are dear to start: where there is time, those of every case, else of the first of each method
-FIRST = {type(case.study.protocol): case for case in reversed(CASES)}
+# processes are dear to start: where there is time, those of every case, else of the first of each folder of methods
+FIRST = {type(case.study.protocol).__module__.split(".")[2]: case for case in reversed(CASES)}
 
 
 @pytest.mark.parametrize("case", CASES if EVERY else FIRST.values(), ids=lambda case: case.name)
