@@ -4,9 +4,7 @@
 """
 
 import ctypes
-import fcntl
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -31,7 +29,7 @@ from syndic.runtime.flare.coordinator import ask_server
 from syndic.runtime.flare.parts import Forward
 from syndic.study.draft_text import sections, unconfirmed, with_parties
 from syndic.study.identity import Identity
-from syndic.study.study_folder import write_whole
+from syndic.study.study_folder import alone, write_whole
 from syndic.version import __version__
 
 DEFAULT_DAYS: Final = 365
@@ -163,7 +161,7 @@ class Coordinator:
         key = certificates.read_request(request.certificate_request, name=request.party)
         chain = self.authority.issue(request.party, key, host=None, days=days)
         signed = certificates.read_certificate(chain.encode(), "the new certificate")
-        with self.audit.attempt(f"approve {request.party}"), self._alone():
+        with self.audit.attempt(f"approve {request.party}"), alone(self.folder / "parties"):
             self._check_same(request)
             entry = Admitted(
                 party=request.party,
@@ -211,7 +209,8 @@ class Coordinator:
         if not self._entry(party).is_file():
             known = ", ".join(one.party for one in self.admitted()) or "nobody"
             raise InputError(f"party '{party}' is not admitted; admitted are {known}")
-        with self.audit.attempt(f"remove {party}"), self._alone():
+        # a list that another process writes late would admit the party again
+        with self.audit.attempt(f"remove {party}"), alone(self.folder / "parties"):
             self._entry(party).unlink()
             self._write_list()
         # a server that is not running has no connections
@@ -233,16 +232,6 @@ class Coordinator:
 
     def _entry(self, party: str) -> Path:
         return self.folder / "parties" / f"{check_name(party)}.json"
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Let other processes wait: a list that one writes late would admit again whom another has removed."""
-        handle = os.open(self.folder / "parties", os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
 
     def _write_kit(self) -> None:
         """Write the files of the engine's server, except keys and certificates."""
