@@ -7,6 +7,7 @@ keys, one ledger for all studies, and a folder for each study that its owner was
 
 import hashlib
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -250,6 +251,16 @@ class PartyFolder:
             bond=no_bond if seed is None or not identified(study) else rehearsed_bonds(digest, party.name),
         )
         return Node(method=study.protocol, state=state)
+
+    def command(self, *, study: str | None = None, seed: int | None = None) -> list[str]:
+        """Return the command of the process that answers from this folder; the descriptor of a socket comes last.
+
+        It answers the folder's one study, with the `seed` of a simulation, or the agreed `study` with this digest.
+        """
+        # -P: no module is taken from the folder in which it is started
+        module = [sys.executable, "-P", "-m", "syndic.study.serve", "--home", str(self.folder)]
+        options = {"--study": study, "--seed": seed}
+        return [*module, *(str(part) for one in options.items() if one[1] is not None for part in one), "--socket"]
 
     @contextmanager
     def logging(self, name: str) -> Iterator[None]:

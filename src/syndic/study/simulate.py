@@ -1,8 +1,7 @@
 """Run a study with all parties on this machine."""
 
-import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
@@ -120,7 +119,7 @@ def _open(
         return Local({name: opened(name) for name in homes}, reopen=opened)
     if runtime == "processes":
         most = study.limits.message_mb * 10**6
-        return Processes({name: _command(home, seed) for name, home in homes.items()}, most=most)
+        return Processes({name: home.command(seed=seed) for name, home in homes.items()}, most=most)
     raise InputError(f"runtime ({runtime}) must be 'local' or 'processes'")
 
 
@@ -156,16 +155,6 @@ def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tupl
 def _columns(study: Study, name: str, id_columns: tuple[str, ...]) -> tuple[str, ...]:
     person = (study.unit.person,) if study.unit.person else ()
     return tuple(dict.fromkeys([*schema_of(study, name).inputs, *person, *id_columns]))
-
-
-def _command(home: PartyFolder, seed: int | None) -> Callable[[int], Sequence[str]]:
-    options = [] if seed is None else ["--seed", str(seed)]
-
-    def command(descriptor: int) -> Sequence[str]:
-        module = [sys.executable, "-m", "syndic.study.serve"]
-        return [*module, "--home", str(home.folder), "--socket", str(descriptor), *options]
-
-    return command
 
 
 def _write_rows(source: Source, path: Path, columns: tuple[str, ...]) -> None:
