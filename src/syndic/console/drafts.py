@@ -6,11 +6,10 @@ the text that `syndic init` writes. Only what the owner confirms from public kno
 
 import datetime
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, final
+from typing import Final, Literal, final
 
 from msgspec import field
 
@@ -29,6 +28,7 @@ from syndic.study.draft_text import (
     Section,
     comment,
     confirm,
+    plain,
     sections,
     toml_of,
     unconfirmed,
@@ -289,18 +289,11 @@ def _reason(text: str, name: str) -> str:
 
 
 def _kind(section: Section) -> str:
-    return str(_plain(section.values.get("kind", "")))
-
-
-def _plain(value: str) -> Any:
-    try:
-        return tomllib.loads(f"x = {value}")["x"]
-    except (ValueError, RecursionError):
-        return value
+    return str(plain(section.values.get("kind", "")))
 
 
 def _shown(key: str, value: str) -> str:
-    found = _plain(value)
+    found = plain(value)
     if key == "scale" and not value:
         return "linear"
     if isinstance(found, list):
@@ -320,7 +313,7 @@ def _as_toml(key: str, text: str, *, quoted: bool) -> str:
 
 def _bounds(section: Section, edges: str) -> dict[str, str]:
     """Return the bounds that follow from edges, which take the place of `bins` and `scale`."""
-    found = _plain(edges)
+    found = plain(edges)
     kind = _kind(section)
     kinds = (datetime.date,) if kind == "date" else (int, float)
     if not isinstance(found, list) or not found or any(type(edge) not in kinds for edge in found):

@@ -270,7 +270,7 @@ def _agreed(home: PartyFolder, study: Study | None) -> Iterator[Finding]:
 
 def _standing(home: PartyFolder, party: PartyFile, one: Standing) -> Iterator[Finding]:
     what, found = f"study {one.run[:12]}", f"{one.study}: {one.state}"
-    if one.state in {"withdrawn", "expired", "pending"}:
+    if one.state in {"withdrawn", "expired", "pending", "damaged"}:
         until = f" on {one.expires:%Y-%m-%d %H:%M} UTC" if one.state == "expired" and one.expires else ""
         cure = "no call of it is answered: syndic agree, if it should be"
         yield Finding(what=what, state="look", found=found + until, advice=cure)
