@@ -20,9 +20,8 @@ from syndic.document import Document
 from syndic.errors import InputError, SyndicError
 from syndic.federation import certificate as certificates
 from syndic.federation.coordinator import Coordinator
-from syndic.federation.flare_config import SERVER_NAME
 from syndic.federation.party import check_site, connection_of, proxy_of, workspace_of
-from syndic.federation.requests import Approval
+from syndic.federation.requests import SERVER_NAME, Approval
 from syndic.federation.run import check_list
 from syndic.privacy.audit import AuditLog
 from syndic.runtime.flare.coordinator import Flare
