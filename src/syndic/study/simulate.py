@@ -10,13 +10,12 @@ import msgspec
 import pyarrow as pa
 
 from syndic.data import Source, SourceSpec, open_source
-from syndic.document import from_file
 from syndic.errors import InputError
 from syndic.kernel import Node, Progress, Runtime, account_of, owner_of, parties_of, schema_of, silent_progress
 from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
 from syndic.study.document import Study
-from syndic.study.party_folder import PartyFile, PartyFolder, beside
+from syndic.study.party_folder import PartyFile, PartyFolder, party_file
 from syndic.study.party_rows import id_columns_of
 from syndic.study.release import Release
 from syndic.study.run import check_runnable, run_study
@@ -128,8 +127,8 @@ def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tupl
     owner = _owners(study)[name]
     main = PartyFolder(folder=home.folder.with_name(owner))
     ledger = None if owner == name else str(main.ledger.absolute())
-    if isinstance(source, str | Path) and Path(source).name.endswith("party.toml"):
-        party = beside(Path(source).parent, from_file(source, PartyFile))
+    party = party_file(source)
+    if party is not None:
         if party.name not in {name, owner}:
             raise InputError(f"{source}: this file is for party '{party.name}', not for '{name}'")
         return msgspec.structs.replace(party, name=name, ledger=ledger), None
