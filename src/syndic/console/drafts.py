@@ -37,7 +37,7 @@ from syndic.study.draft_text import (
 )
 from syndic.study.fit import ColumnFit, Fit, fit
 from syndic.study.fit_rows import percent
-from syndic.study.study_folder import write_new
+from syndic.study.study_folder import write_new, write_whole
 
 DRAFT: Final = "study.draft.toml"
 _ROWS: Final = (".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".feather", ".ipc")
@@ -182,10 +182,7 @@ def edit(folder: Path, asked: Edit) -> DraftView:
         text = with_column(text, asked.name, ())
     else:
         text = with_values(text, section, asked.values)
-    new = folder / f"{DRAFT}.new"
-    new.unlink(missing_ok=True)
-    write_new(new, text)
-    new.replace(folder / DRAFT)
+    write_whole(folder / DRAFT, text.encode())
     return view(folder, asked.source)
 
 

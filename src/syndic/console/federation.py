@@ -6,8 +6,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from syndic.advice import warning
-from syndic.console.studies import Sent, column_line, folder_of_study, members, read_study, shown_time
+from syndic.console.studies import Sent, folder_of_study, read_study, shown_time, view_of
 from syndic.console.views import Overview, PartyLine, ProgressView, StepLine, StudyView
 from syndic.document import Document
 from syndic.errors import InputError, RefusedError, SyndicError
@@ -65,16 +64,7 @@ def study(folder: Path, run: str) -> StudyView:
         check_list(content, Coordinator.open(folder))
     except SyndicError as error:
         problem = str(error)
-    return StudyView(
-        line=line,
-        digest=content.digest,
-        purpose=content.purpose,
-        plan=planned,
-        members=members(content, ""),
-        columns=tuple(column_line(one) for one in content.schema.columns),
-        problem=problem,
-        warning=warning(content),
-    )
+    return view_of(content, line, planned, problem)
 
 
 def parties(folder: Path) -> tuple[PartyLine, ...]:

@@ -121,20 +121,8 @@ def study(folder: Path, run: str) -> StudyView:
     content = folder_of_study(folder, run).study()
     planned, offer, problem = _judged(home, content, line.rehearsal)
     others = tuple(one for one in studies(folder) if one.run != line.run and one.state != "damaged")
-    earlier = _earlier(folder, content, others)
-    return StudyView(
-        line=line,
-        digest=content.digest,
-        purpose=content.purpose,
-        plan=planned,
-        members=members(content, home.owner().name),
-        columns=tuple(column_line(one) for one in content.schema.columns),
-        problem=problem,
-        offer=offer,
-        earlier=earlier,
-        others=others,
-        warning=warning(content),
-    )
+    view = view_of(content, line, planned, problem, mine=home.owner().name)
+    return replace(view, offer=offer, earlier=_earlier(folder, content, others), others=others)
 
 
 def agree(folder: Path, run: str, answer: Agree) -> Standing:
@@ -240,10 +228,10 @@ def folder_of_study(folder: Path, run: str) -> StudyFolder:
     return stored
 
 
-def members(content: Study, mine: str) -> tuple[MemberLine, ...]:
-    """Return the parties of a study with their costs and fingerprints."""
+def view_of(content: Study, line: Standing, planned: PlanSummary | None, problem: str, *, mine: str = "") -> StudyView:
+    """Return what every role may see about a study; `mine` is the party that looks, if any."""
     costs = _costs(content)
-    return tuple(
+    members = tuple(
         MemberLine(
             name=one.name,
             fingerprint=PublicIdentity.read(one.identity).fingerprint if one.identity else "",
@@ -254,9 +242,19 @@ def members(content: Study, mine: str) -> tuple[MemberLine, ...]:
         )
         for one in content.parties
     )
+    return StudyView(
+        line=line,
+        digest=content.digest,
+        purpose=content.purpose,
+        plan=planned,
+        members=members,
+        columns=tuple(_column_line(one) for one in content.schema.columns),
+        problem=problem,
+        warning=warning(content),
+    )
 
 
-def column_line(column: Column) -> ColumnLine:
+def _column_line(column: Column) -> ColumnLine:
     """Return a column's public description in words."""
     bounds = (getattr(column, "lower", None), getattr(column, "upper", None))
     if bounds != (None, None):

@@ -216,7 +216,7 @@ def test_shares_make_a_whole_though_each_is_rounded_up(ledger: Ledger, share: Fr
     shares: list[Event] = [PureEvent(epsilon=share)] * int(1 / share)
     for number, event in enumerate(shares):
         reserve(ledger, str(number), [event], limit=Cost.of(shares))
-    assert ledger.spent("visits").epsilon <= 1
+    assert ledger.spent("visits").fits
     assert ledger.spent("visits").cost == Cost.of(shares)
     ledger.declare("visits", Budget(epsilon=Fraction(5), delta=DELTA))
     with pytest.raises(BudgetError, match="more than it declares"):
