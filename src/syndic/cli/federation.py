@@ -23,9 +23,8 @@ from syndic.federation.requests import Approval, Request
 from syndic.federation.run import run as run_study
 from syndic.federation.token import TokenKey
 from syndic.kernel import PublicIdentity
-from syndic.study import PartyFolder, Study, verify
+from syndic.study import PartyFolder, Study
 from syndic.study.agreement import studies
-from syndic.study.release import Release
 from syndic.study.study_folder import write_new
 
 DAYS = click.option(
@@ -401,19 +400,3 @@ def doctor(folder: Path, study_file: Path | None, as_json: bool) -> None:
                 click.echo(f"{'':<5}{'':<22}-> {one.advice}")
     if any(one.state == "bad" for one in findings):
         sys.exit(1)
-
-
-@click.command(epilog=example("syndic recompute run --replies replies"))
-@FOLDER
-@click.option("--replies", required=True, type=PATH, help="The file that `syndic run --replies` wrote.")
-@click.option("--rehearsal", type=int, metavar="SEED", help="The seed, if the run was a rehearsal.")
-def recompute(folder: Path, replies: Path, rehearsal: int | None) -> None:
-    """Check that a release follows from the parties' signed replies.
-
-    FOLDER is the release. Ends with status 5 if a signature or a published file is wrong.
-    """
-    with show.progress_bar("recompute", shown=True):
-        differ = verify.differences(Release.load(folder), replies, seed=rehearsal)
-    if differ:
-        raise IntegrityError(f"{', '.join(differ)}: does not follow from the signed replies, or was drawn at random")
-    click.echo("every published file follows from the signed replies")

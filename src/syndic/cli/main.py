@@ -55,7 +55,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "evaluate": "release",
         "compare": "release",
         "export": "release",
-        "recompute": "federation",
+        "recompute": "release",
     },
 }
 LAB: Final = "Lab"

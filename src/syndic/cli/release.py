@@ -1,4 +1,4 @@
-"""`report`, `interval`, `evaluate`, `compare`, `export`: what is read from a release and written about it."""
+"""`report`, `interval`, `evaluate`, `compare`, `recompute`, `export`: what can be done with a release."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -11,8 +11,8 @@ from syndic.cli import show
 from syndic.cli.groups import example
 from syndic.cli.show import FOLDER, JSON, PATH
 from syndic.cli.study import named
-from syndic.errors import InputError
-from syndic.study import Release, Study
+from syndic.errors import InputError, IntegrityError
+from syndic.study import Release, Study, verify
 from syndic.study.differences import differences
 
 if TYPE_CHECKING:
@@ -144,6 +144,22 @@ def compare(first: Path, second: Path, as_json: bool) -> None:
         ("column", "distance"),
         ((one.column, f"{one.distance:.3f}") for one in columns),
     )
+
+
+@click.command(epilog=example("syndic recompute run --replies replies"))
+@FOLDER
+@click.option("--replies", required=True, type=PATH, help="The file that `syndic run --replies` wrote.")
+@click.option("--rehearsal", type=int, metavar="SEED", help="The seed, if the run was a rehearsal.")
+def recompute(folder: Path, replies: Path, rehearsal: int | None) -> None:
+    """Check that a release follows from the parties' signed replies.
+
+    FOLDER is the release. Ends with status 5 if a signature or a published file is wrong.
+    """
+    with show.progress_bar("recompute", shown=True):
+        differ = verify.differences(Release.load(folder), replies, seed=rehearsal)
+    if differ:
+        raise IntegrityError(f"{', '.join(differ)}: does not follow from the signed replies, or was drawn at random")
+    click.echo("every published file follows from the signed replies")
 
 
 @click.command(
