@@ -26,7 +26,7 @@ def main() -> None:
 
     with sy.Ledger.open(Path("three-clinics/parties/south/ledger.sqlite")) as ledger:
         spent = ledger.spent("south")
-        print(f"south has spent epsilon {float(spent.epsilon):.4g} of its cap of {float(spent.cap.epsilon):.4g}")
+        print(f"south has spent epsilon {spent}")
         ledger.verify()
 
 

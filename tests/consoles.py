@@ -16,11 +16,11 @@ from typing import Any
 from urllib.parse import unquote, urlencode
 
 import pyarrow as pa
+from starlette.types import ASGIApp
 
 from organisations import COORDINATOR, homes_for
 from support import rows, study_text
 from syndic.console.access import Proxy, role_of
-from syndic.console.guard import Application
 from syndic.console.serve import hosts_of
 from syndic.console.users import UserRole, put, with_token
 from syndic.console.web import application
@@ -81,7 +81,7 @@ class Answer:
 
 
 def request(
-    app: Application, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", *, piece: int = 65536
+    app: ASGIApp, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", *, piece: int = 65536
 ) -> Answer:
     """Send one request straight into the application, the body in pieces; headers are sent as they are."""
     place, _, query = path.partition("?")

@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from syndic.federation import certificate as certificates
 from syndic.federation.coordinator import Coordinator
-from syndic.federation.flare_config import SERVER_NAME
+from syndic.federation.requests import SERVER_NAME
 
 ADMIN = "admin@hostile.org"
 # for a loaded machine: whatever is refused is refused at once

@@ -20,7 +20,6 @@ from support import COLUMNS
 from syndic.console.releases import archive
 from syndic.federation.coordinator import Coordinator
 from syndic.federation.party import prepare
-from syndic.federation.site import serving
 from syndic.privacy import Ledger
 from syndic.runtime import Processes
 from syndic.study import PartyFolder, Study
@@ -150,7 +149,7 @@ def is_run(study: Study, homes: dict[str, PartyFolder], running: Running, browse
     """Three parties run, each a process of its own; the page is told without being opened anew."""
     browser.open(f"{running.place}/studies/{study.digest}/progress")
     assert "has not started" in browser.run("document.body.innerText")
-    runtime = Processes({name: serving(study.digest, home.folder) for name, home in homes.items()}, most=10**8)
+    runtime = Processes({name: home.command(study=study.digest) for name, home in homes.items()}, most=10**8)
     try:
         run_study(study, runtime, folder=folder / "journal", identity=COORDINATOR).write(folder / "releases" / "table")
     finally:

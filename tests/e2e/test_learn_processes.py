@@ -17,7 +17,7 @@ from syndic.methods.learning.result import LearnResult
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local, Processes
 from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
-from syndic.study.simulate import _command, simulate
+from syndic.study.simulate import simulate
 
 SEED = 5
 NAMES = ("p0", "p1", "p2", "p3")
@@ -85,7 +85,7 @@ def path_of(result: LearnResult) -> np.ndarray[tuple[int, ...], np.dtype[np.floa
 
 def test_a_party_killed_in_a_round_is_back_in_the_next(tmp_path: Path) -> None:
     homes = laid_out(tmp_path)
-    processes = Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**7)
+    processes = Processes({name: home.command(seed=SEED) for name, home in homes.items()}, most=10**7)
     found = learn(Killing(processes, {("contribute", 2): "p3"}))
     assert (found.model.lost, found.model.present) == (0, NAMES)
     assert [len(charges(tmp_path, name)) for name in NAMES] == [3, 3, 3, 2]

@@ -2,9 +2,9 @@
 
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from syndic.kernel import Session, run
 from syndic.random import SimulationRandomness
 from syndic.runtime import Processes
 from syndic.study.party_folder import PartyFolder, run_digest
-from syndic.study.simulate import _command
 
 SEED = 3
 
@@ -50,7 +49,7 @@ def session_of(study: Study, runtime: Processes, seconds: float = 60.0) -> Sessi
 
 def test_a_killed_party_is_named_and_the_next_run_goes_on(tmp_path: Path) -> None:
     study, homes = prepared(tmp_path)
-    runtime = Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**7)
+    runtime = Processes({name: home.command(seed=SEED) for name, home in homes.items()}, most=10**7)
     try:
         os.kill(runtime.process_of("south"), signal.SIGKILL)
         with pytest.raises(PartyError, match="south"):
@@ -71,7 +70,7 @@ def test_killed_at_any_moment_and_asked_again_charges_once(tmp_path: Path) -> No
     study, homes = prepared(tmp_path)
     releases = []
     for delay in (0.0, 0.15, 0.3, 0.4, 0.5, 0.6):
-        runtime = Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**7)
+        runtime = Processes({name: home.command(seed=SEED) for name, home in homes.items()}, most=10**7)
         killer = threading.Timer(delay, os.kill, (runtime.process_of("north"), signal.SIGKILL))
         killer.start()
         try:
@@ -81,7 +80,7 @@ def test_killed_at_any_moment_and_asked_again_charges_once(tmp_path: Path) -> No
         finally:
             killer.cancel()
             runtime.close()
-    runtime = Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**7)
+    runtime = Processes({name: home.command(seed=SEED) for name, home in homes.items()}, most=10**7)
     releases.append(run(study.protocol, session_of(study, runtime)))
     runtime.close()
     tables = [release.table.to_arrow() for release in releases]  # type: ignore[attr-defined]
@@ -92,19 +91,12 @@ def test_killed_at_any_moment_and_asked_again_charges_once(tmp_path: Path) -> No
 def test_a_silent_party_times_out_and_is_named(tmp_path: Path) -> None:
     began = time.monotonic()
     study, homes = prepared(tmp_path / "first")
-    with closing(Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**7)) as honest:
+    with closing(Processes({name: home.command(seed=SEED) for name, home in homes.items()}, most=10**7)) as honest:
         run(study.protocol, session_of(study, honest))
     # much longer than a party that answers takes, however busy the machine is
     seconds = 2 * (time.monotonic() - began)
     study, homes = prepared(tmp_path)
-
-    def sleeper(_descriptor: int) -> Sequence[str]:
-        return ["sleep", "600"]
-
-    commands: dict[str, Callable[[int], Sequence[str]]] = {
-        "north": _command(homes["north"], SEED),
-        "south": sleeper,
-    }
+    commands = {"north": homes["north"].command(seed=SEED), "south": ["sh", "-c", "exec sleep 600"]}
     runtime = Processes(commands, most=10**7)
     with pytest.raises(PartyError, match="south: no answer in time") as error:
         run(study.protocol, session_of(study, runtime, seconds=seconds))
@@ -117,13 +109,8 @@ def test_a_party_that_announces_too_much_is_not_read(tmp_path: Path) -> None:
     study, homes = prepared(tmp_path)
     flood = "import socket,sys,struct,time; s=socket.socket(fileno=int(sys.argv[1])); s.recv(8); "
     flood += "s.sendall(struct.pack('<Q', 10**15)); time.sleep(600)"
-
-    def flooder(descriptor: int) -> Sequence[str]:
-        import sys  # noqa: PLC0415
-
-        return [sys.executable, "-c", flood, str(descriptor)]
-
-    runtime = Processes({"north": _command(homes["north"], SEED), "south": flooder}, most=10**7)
+    flooder = [sys.executable, "-c", flood]
+    runtime = Processes({"north": homes["north"].command(seed=SEED), "south": flooder}, most=10**7)
     with pytest.raises(PartyError, match="south: a message of 1000000000000000 bytes was announced"):
         run(study.protocol, session_of(study, runtime, seconds=30.0))
     runtime.close()
@@ -136,7 +123,7 @@ def test_an_oversized_call_is_hung_up_on_and_the_party_goes_on(tmp_path: Path) -
         pq.write_table(rows(5), path)
     first = simulate(study, sources, seed=SEED, folder=tmp_path, runtime="processes")
     homes = {name: PartyFolder(folder=tmp_path / "parties" / name) for name in ("north", "south")}
-    runtime = Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**6)
+    runtime = Processes({name: home.command(seed=SEED) for name, home in homes.items()}, most=10**6)
     delivery = runtime.send({"north": b"\x00" * 3 * 10**6}, seconds=30.0, arrived=lambda _: None)
     assert delivery.replies == {}
     assert "north" in delivery.silent

@@ -3,12 +3,11 @@
 This file is also what the coordinators run; the parties run `dying_party.py`.
 """
 
-import importlib
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import final
 
@@ -57,21 +56,11 @@ class UntilHeard:
 
 def coordinate(case: Case, folder: Path) -> None:
     """Be a coordinator whose party north is killed in a step, who begins again, and is then killed itself."""
-    module = importlib.import_module("syndic.study.simulate")
 
-    def command(home: PartyFolder, seed: int) -> Callable[[int], Sequence[str]]:
-        def party(descriptor: int) -> Sequence[str]:
-            return [
-                sys.executable,
-                str(PARTY),
-                f"--home={home.folder}",
-                f"--socket={descriptor}",
-                f"--seed={seed}",
-            ]
+    def command(home: PartyFolder, *, seed: int) -> list[str]:
+        return [sys.executable, str(PARTY), f"--home={home.folder}", f"--seed={seed}", "--socket"]
 
-        return party
-
-    module._command = command  # type: ignore[attr-defined]  # of a module that is found by its name
+    PartyFolder.command = command  # type: ignore[method-assign,assignment]
     try:
         simulate(case.study, case.sources, seed=SEED, folder=folder, runtime="processes")
     except PartyError as error:

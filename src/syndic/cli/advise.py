@@ -8,8 +8,7 @@ from syndic.advice import Assumptions
 from syndic.advice import advise as advise_on
 from syndic.cli import show
 from syndic.cli.groups import example
-from syndic.cli.show import JSON
-from syndic.cli.study import STUDY
+from syndic.cli.show import JSON, STUDY
 from syndic.study import Study
 
 

@@ -1,4 +1,4 @@
-"""`identity`, `agree`, `withdraw`, `studies`: how a data owner decides about studies."""
+"""`identity`, `receive`, `agree`, `decline`, `withdraw`, `studies`: how a data owner decides about studies."""
 
 import re
 from datetime import timedelta
@@ -10,21 +10,15 @@ from msgspec.structs import replace
 from syndic.advice import warning
 from syndic.cli import show
 from syndic.cli.groups import example
-from syndic.cli.show import JSON, PATH
-from syndic.cli.study import STUDY, forecast_line, show_fit
+from syndic.cli.show import JSON, STUDY
+from syndic.cli.study import forecast_line, show_fit
 from syndic.errors import InputError, RefusedError
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
 from syndic.study.fit import own_fit
 from syndic.study.identity import Identity
 
-HOME = click.option(
-    "--home",
-    "folder",
-    required=True,
-    type=PATH,
-    help="The party folder.",
-)
+HOME = show.home("The party folder.")
 _WORST = 5
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
@@ -98,6 +92,39 @@ def agree(
     show.as_json_or(text, {"offer": offer, "agreement": agreement, "owner_only": fit}, as_json=as_json)
 
 
+@click.command(epilog=example("syndic receive study.toml --home clinic"))
+@STUDY
+@HOME
+@JSON
+def receive(study_file: Path, folder: Path, as_json: bool) -> None:
+    """Store a study file in the party folder as pending.
+
+    Agrees to nothing and reads no row.
+    """
+    home = PartyFolder(folder=folder)
+    _show(home, owner.receive(home, Study.load(study_file)), as_json)
+
+
+@click.command(epilog=example("syndic decline 3f9a --home clinic --why 'not now'"))
+@click.argument("digest")
+@HOME
+@click.option("--why", default="", help="A reason, for the party's own record.")
+@JSON
+def decline(digest: str, folder: Path, why: str, as_json: bool) -> None:
+    """Decline a pending study; nobody is notified.
+
+    DIGEST is the beginning of the study's digest, as `syndic studies` shows it.
+    """
+    home = PartyFolder(folder=folder)
+    found = [one.run for one in owner.studies(home) if digest and one.run.startswith(digest)]
+    if len(found) != 1:
+        raise InputError(
+            f"{digest or 'an empty digest'} is not the beginning of exactly one study's digest: see `syndic studies`"
+        )
+    owner.decline(home, found[0], why=why)
+    _show(home, found[0], as_json)
+
+
 @click.command(epilog=example("syndic withdraw 3f9a --home clinic --why 'asked by the privacy officer'"))
 @click.argument("digest")
 @HOME
@@ -123,7 +150,7 @@ def withdraw(digest: str, folder: Path, why: str, restored: bool, as_json: bool)
 def studies(folder: Path, as_json: bool) -> None:
     """List the studies in a party folder and the state of each.
 
-    The states are pending, declined, agreed, withdrawn, expired and finished.
+    The states are pending, declined, agreed, withdrawn, expired, finished and damaged.
     """
     found = owner.studies(PartyFolder(folder=folder))
     if as_json:
@@ -144,6 +171,11 @@ def studies(folder: Path, as_json: bool) -> None:
             for one in found
         ),
     )
+
+
+def _show(home: PartyFolder, run: str, as_json: bool) -> None:
+    standing = next(one for one in owner.studies(home) if one.run == run)
+    show.as_json_or(f"{standing.study} is {standing.state}: {standing.run}", standing, as_json=as_json)
 
 
 def _duration(text: str) -> timedelta:

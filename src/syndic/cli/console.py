@@ -6,17 +6,17 @@ import click
 
 from syndic.cli import show
 from syndic.cli.groups import Listed, example
-from syndic.cli.show import JSON, PATH
+from syndic.cli.show import FOLDER, JSON
 from syndic.console import users
 from syndic.console.access import Proxy, role_of
 from syndic.console.users import UserRole
 from syndic.errors import MissingExtraError
 
-HOME = click.option("--home", "folder", required=True, type=PATH, help="The party folder or the coordinator's folder.")
+HOME = show.home("The party folder or the coordinator's folder.")
 
 
 @click.command(epilog=example("syndic console clinic", "syndic console federation --port 9000 --new-secret"))
-@click.argument("folder", type=click.Path(path_type=Path))
+@FOLDER
 @click.option(
     "--host",
     default="127.0.0.1",

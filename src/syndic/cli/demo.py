@@ -43,13 +43,7 @@ class Gain(Document):
 
 @click.command(epilog=example("syndic demo", "syndic demo --runtime local --out my-demo"))
 @click.option("--out", "folder", type=PATH, default=Path("syndic-demo"), show_default=True, help=OUT_HELP)
-@click.option(
-    "--runtime",
-    type=click.Choice(["local", "processes"]),
-    default="processes",
-    show_default=True,
-    help="All parties in one process, or one process for each party.",
-)
+@show.runtime("processes")
 @click.option("--files", type=PATH, help="Only write the clinics' tables and their study, to run it yourself.")
 @JSON
 def demo(folder: Path, runtime: RuntimeName, files: Path | None, as_json: bool) -> None:

@@ -10,8 +10,8 @@ import click
 from syndic.cli import show
 from syndic.cli.groups import Listed, example
 from syndic.cli.init import numbers, text_of
-from syndic.cli.show import JSON, PATH
-from syndic.cli.study import STUDY, named, show_release, write_release
+from syndic.cli.show import FOLDER, JSON, PATH, STUDY
+from syndic.cli.study import named, show_release, write_release
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError, IntegrityError, PublicError, RefusedError
 from syndic.federation import certificate as certificates
@@ -20,15 +20,13 @@ from syndic.federation import party as parties
 from syndic.federation.authority import PASSPHRASE
 from syndic.federation.doctor import examine
 from syndic.federation.requests import Approval, Request
-from syndic.federation.run import run_federated
+from syndic.federation.run import run as run_study
 from syndic.federation.token import TokenKey
 from syndic.kernel import PublicIdentity
-from syndic.study import PartyFolder, Study, verify
+from syndic.study import PartyFolder, Study
 from syndic.study.agreement import studies
-from syndic.study.release import Release
 from syndic.study.study_folder import write_new
 
-FOLDER = click.argument("folder", type=PATH)
 DAYS = click.option(
     "--days",
     metavar="DAYS",
@@ -38,7 +36,7 @@ DAYS = click.option(
     help="Validity of the certificate.",
 )
 _PASSPHRASE = f"Encrypt the new key; asks, or takes the passphrase from {PASSPHRASE}."
-HOME = click.option("--home", "folder", required=True, type=PATH, help="The coordinator's folder.")
+HOME = show.home("The coordinator's folder.")
 
 
 @click.group(cls=Listed, epilog=example("syndic coordinator init federation --name health --host study.example.org"))
@@ -269,7 +267,7 @@ def party_init(folder: Path, name: str, renew: bool, source: Path | None, cap: s
 
 @party.command(epilog=example("syndic party accept approval-north.json --home clinic"))
 @click.argument("approval_file", metavar="APPROVAL", type=PATH)
-@click.option("--home", "folder", required=True, type=PATH, help="The party folder.")
+@show.home("The party folder.")
 def accept(approval_file: Path, folder: Path) -> None:
     """Install the coordinator's approval and this party's policy.
 
@@ -364,11 +362,17 @@ def run(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
     The same command continues a run that was interrupted.
     """
-    study, opened = Study.load(study_file), coordinators.Coordinator.open(folder)
-    serving = coordinators.serving(opened) if serve else nullcontext()
+    study = Study.load(study_file)
+    serving = coordinators.serving(coordinators.Coordinator.open(folder)) if serve else nullcontext()
     with serving, show.progress_bar(f"run {study.name}", shown=not as_json) as progress:
-        release = run_federated(
-            study, opened, seed=rehearsal, progress=progress, seconds=seconds, patience=patience, replies=replies
+        release = run_study(
+            study,
+            folder=folder,
+            rehearsal=rehearsal,
+            progress=progress,
+            seconds=seconds,
+            patience=patience,
+            replies=replies,
         )
         files = write_release(release, target)
     show_release(release, files, as_json=as_json)
@@ -396,19 +400,3 @@ def doctor(folder: Path, study_file: Path | None, as_json: bool) -> None:
                 click.echo(f"{'':<5}{'':<22}-> {one.advice}")
     if any(one.state == "bad" for one in findings):
         sys.exit(1)
-
-
-@click.command(epilog=example("syndic recompute run --replies replies"))
-@FOLDER
-@click.option("--replies", required=True, type=PATH, help="The file that `syndic run --replies` wrote.")
-@click.option("--rehearsal", type=int, metavar="SEED", help="The seed, if the run was a rehearsal.")
-def recompute(folder: Path, replies: Path, rehearsal: int | None) -> None:
-    """Check that a release follows from the parties' signed replies.
-
-    FOLDER is the release. Ends with status 5 if a signature or a published file is wrong.
-    """
-    with show.progress_bar("recompute", shown=True):
-        differ = verify.differences(Release.load(folder), replies, seed=rehearsal)
-    if differ:
-        raise IntegrityError(f"{', '.join(differ)}: does not follow from the signed replies, or was drawn at random")
-    click.echo("every published file follows from the signed replies")

@@ -6,7 +6,7 @@ import click
 
 from syndic.cli import show
 from syndic.cli.groups import Listed, example
-from syndic.cli.show import JSON, PATH
+from syndic.cli.show import FOLDER, JSON, PATH
 from syndic.document import to_json
 from syndic.errors import InputError
 from syndic.privacy import Entry, Ledger, shown
@@ -96,7 +96,7 @@ def export(file: Path, target: Path) -> None:
 
 
 @click.command(epilog=example("syndic log clinic", "syndic log clinic --json | jq 'select(.allowed | not)'"))
-@click.argument("folder", type=PATH)
+@FOLDER
 @click.option("--published", metavar="DIGEST", help="A head that was noted elsewhere.")
 @click.option("--json", "as_json", is_flag=True, help="Print the lines of the file, JSON for programs.")
 def log(folder: Path, published: str | None, as_json: bool) -> None:

@@ -36,10 +36,10 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Data owner": {
         "identity": "agree",
         "party": "federation",
-        "receive": "requests",
+        "receive": "agree",
         "studies": "agree",
         "agree": "agree",
-        "decline": "requests",
+        "decline": "agree",
         "withdraw": "agree",
         "join": "federation",
         "ledger": "ledger",
@@ -50,12 +50,12 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Coordinator": {"coordinator": "federation", "run": "federation"},
     "Read a release": {
-        "report": "report",
-        "interval": "interval",
-        "evaluate": "evaluate",
-        "compare": "requests",
-        "export": "report",
-        "recompute": "federation",
+        "report": "release",
+        "interval": "release",
+        "evaluate": "release",
+        "compare": "release",
+        "export": "release",
+        "recompute": "release",
     },
 }
 LAB: Final = "Lab"

@@ -3,10 +3,10 @@
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 from rich.console import Console
@@ -17,9 +17,33 @@ from rich.text import Text
 from syndic import kernel
 from syndic.document import to_readable_json
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+STUDY = click.argument("study_file", metavar="STUDY", type=PATH)
+FOLDER = click.argument("folder", type=PATH)
 _NARROWEST: Final = 40
+
+
+def home(words: str) -> Callable[[Command], Command]:
+    """Return the option that names a folder."""
+    return click.option("--home", "folder", required=True, type=PATH, help=words)
+
+
+def sources(words: str) -> Callable[[Command], Command]:
+    """Return the option that names the rows of parties."""
+    return click.option("-s", "--source", "sources", multiple=True, metavar="PARTY=FILE", help=words)
+
+
+def runtime(default: str) -> Callable[[Command], Command]:
+    """Return the option that says how the parties of a simulation run."""
+    return click.option(
+        "--runtime",
+        type=click.Choice(["local", "processes"]),
+        default=default,
+        show_default=True,
+        help="All parties in one process, or one process for each party.",
+    )
 
 
 def as_json(content: Any) -> None:

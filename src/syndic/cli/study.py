@@ -1,15 +1,15 @@
 """`plan`, `simulate`, `json-schema`: what is done with a study file on one machine."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from syndic.advice import warning
 from syndic.cli import show
 from syndic.cli.groups import example
-from syndic.cli.show import JSON, PATH
+from syndic.cli.show import JSON, PATH, STUDY
 from syndic.data import Schema
 from syndic.document import json_schema as json_schema_of
 from syndic.document import to_builtins
@@ -26,18 +26,12 @@ from syndic.study.fit_ids import FORM_HEAD
 from syndic.study.fit_rows import BOUND_HEAD
 from syndic.study.simulate import RuntimeName
 
-STUDY = click.argument("study_file", metavar="STUDY", type=PATH)
-Command = TypeVar("Command", bound=Callable[..., Any])
 OUT_HELP = "Folder for the release and the parties' folders."
-
-
-def _sources(words: str) -> Callable[[Command], Command]:
-    return click.option("-s", "--source", "sources", multiple=True, metavar="PARTY=FILE", help=words)
 
 
 @click.command(epilog=example("syndic plan study.toml", "syndic plan study.toml -s north=north.csv"))
 @STUDY
-@_sources("Also compare a party's own rows with the study. Private output: nothing is written or sent.")
+@show.sources("Also compare a party's own rows with the study. Private output: nothing is written or sent.")
 @JSON
 def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
     """Check a study file; show what it costs, reveals and needs.
@@ -70,15 +64,9 @@ def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
     )
 )
 @STUDY
-@_sources("A party's rows: .csv, .parquet, .arrow or its party.toml. Once for each party.")
+@show.sources("A party's rows: .csv, .parquet, .arrow or its party.toml. Once for each party.")
 @click.option("--out", "folder", type=PATH, default=Path("syndic-run"), show_default=True, help=OUT_HELP)
-@click.option(
-    "--runtime",
-    type=click.Choice(["local", "processes"]),
-    default="local",
-    show_default=True,
-    help="All parties in one process, or one process for each party.",
-)
+@show.runtime("local")
 @click.option("--seed", type=int, help="Seed for a reproducible run. Its output is not private and says so.")
 @click.option(
     "--seconds",

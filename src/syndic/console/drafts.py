@@ -6,11 +6,10 @@ the text that `syndic init` writes. Only what the owner confirms from public kno
 
 import datetime
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, final
+from typing import Final, Literal, final
 
 from msgspec import field
 
@@ -29,6 +28,7 @@ from syndic.study.draft_text import (
     Section,
     comment,
     confirm,
+    plain,
     sections,
     toml_of,
     unconfirmed,
@@ -37,7 +37,7 @@ from syndic.study.draft_text import (
 )
 from syndic.study.fit import ColumnFit, Fit, fit
 from syndic.study.fit_rows import percent
-from syndic.study.study_folder import write_new
+from syndic.study.study_folder import write_new, write_whole
 
 DRAFT: Final = "study.draft.toml"
 _ROWS: Final = (".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".feather", ".ipc")
@@ -182,10 +182,7 @@ def edit(folder: Path, asked: Edit) -> DraftView:
         text = with_column(text, asked.name, ())
     else:
         text = with_values(text, section, asked.values)
-    new = folder / f"{DRAFT}.new"
-    new.unlink(missing_ok=True)
-    write_new(new, text)
-    new.replace(folder / DRAFT)
+    write_whole(folder / DRAFT, text.encode())
     return view(folder, asked.source)
 
 
@@ -289,18 +286,11 @@ def _reason(text: str, name: str) -> str:
 
 
 def _kind(section: Section) -> str:
-    return str(_plain(section.values.get("kind", "")))
-
-
-def _plain(value: str) -> Any:
-    try:
-        return tomllib.loads(f"x = {value}")["x"]
-    except (ValueError, RecursionError):
-        return value
+    return str(plain(section.values.get("kind", "")))
 
 
 def _shown(key: str, value: str) -> str:
-    found = _plain(value)
+    found = plain(value)
     if key == "scale" and not value:
         return "linear"
     if isinstance(found, list):
@@ -320,7 +310,7 @@ def _as_toml(key: str, text: str, *, quoted: bool) -> str:
 
 def _bounds(section: Section, edges: str) -> dict[str, str]:
     """Return the bounds that follow from edges, which take the place of `bins` and `scale`."""
-    found = _plain(edges)
+    found = plain(edges)
     kind = _kind(section)
     kinds = (datetime.date,) if kind == "date" else (int, float)
     if not isinstance(found, list) or not found or any(type(edge) not in kinds for edge in found):

@@ -24,11 +24,11 @@ from syndic.console.views import (
     ReleaseLine,
     ReleaseView,
     Role,
-    StudyLine,
     StudyView,
     Verified,
 )
 from syndic.document import schema_parts
+from syndic.study.agreement import Standing
 from syndic.study.fit import Fit
 from syndic.version import __version__
 
@@ -89,16 +89,16 @@ _RELEASES: Final = (
 
 PARTY: Final = (
     _get("/overview", "overview", "Whose console this is", studies.overview, Overview),
-    _get("/studies", "studies", "The studies in this party folder", studies.studies, tuple[StudyLine, ...]),
-    _post("/studies", "receive", "Add a study file as pending", studies.receive, StudyLine, studies.Sent),
+    _get("/studies", "studies", "The studies in this party folder", studies.studies, tuple[Standing, ...]),
+    _post("/studies", "receive", "Add a study file as pending", studies.receive, Standing, studies.Sent),
     _get("/studies/{run}", "study", "What the owner decides about", studies.study, StudyView),
     _get("/studies/{run}/advice", "advice", "Is joining worth it?", studies.advice, Advice),
     _private("/studies/{run}/fit", "fit", "How the owner's rows fit (private)", studies.fit, Fit),
     _get("/studies/{run}/difference/{other}", "difference", "What changed", studies.difference, Difference),
     _get("/studies/{run}/progress", "progress", "Progress of the run", studies.progress, ProgressView),
-    _post("/studies/{run}/agreement", "agree", "Sign the agreement", studies.agree, StudyLine, studies.Agree),
-    _post("/studies/{run}/refusal", "decline", "Decline", studies.decline, StudyLine, studies.Decline),
-    _post("/studies/{run}/withdrawal", "withdraw", "Withdraw", studies.withdraw, StudyLine, studies.Withdraw),
+    _post("/studies/{run}/agreement", "agree", "Sign the agreement", studies.agree, Standing, studies.Agree),
+    _post("/studies/{run}/refusal", "decline", "Decline", studies.decline, Standing, studies.Decline),
+    _post("/studies/{run}/withdrawal", "withdraw", "Withdraw", studies.withdraw, Standing, studies.Withdraw),
     _get("/ledger", "ledger", "What was spent, and the entries", ledgers.ledger, LedgerView),
     _post(
         "/ledger/verification", "verify", "Verify the chain", ledgers.verify, Verified, ledgers.Verify, needs="reader"
@@ -118,11 +118,11 @@ PARTY: Final = (
 
 COORDINATOR: Final = (
     _get("/overview", "overview", "Which federation this is", federation.overview, Overview),
-    _get("/studies", "studies", "The studies in this folder", federation.studies, tuple[StudyLine, ...]),
-    _post("/studies", "receive", "Add a study file", federation.receive, StudyLine, studies.Sent),
+    _get("/studies", "studies", "The studies in this folder", federation.studies, tuple[Standing, ...]),
+    _post("/studies", "receive", "Add a study file", federation.receive, Standing, studies.Sent),
     _get("/studies/{run}", "study", "The plan and the parties", federation.study, StudyView),
     _get("/studies/{run}/progress", "progress", "Progress of the run", federation.progress, ProgressView),
-    _post("/studies/{run}/run", "run", "Start or continue the run", federation.run, StudyLine, federation.Run),
+    _post("/studies/{run}/run", "run", "Start or continue the run", federation.run, Standing, federation.Run),
     _get("/parties", "parties", "Admitted and connected parties", federation.parties, tuple[PartyLine, ...]),
     *_RELEASES,
 )

@@ -6,9 +6,8 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from syndic.advice import warning
-from syndic.console.studies import Sent, column_line, folder_of_study, members, read_study, shown_time
-from syndic.console.views import Overview, PartyLine, ProgressView, State, StepLine, StudyLine, StudyView
+from syndic.console.studies import Sent, folder_of_study, read_study, shown_time, view_of
+from syndic.console.views import Overview, PartyLine, ProgressView, StepLine, StudyView
 from syndic.document import Document
 from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.federation.coordinator import Coordinator
@@ -16,6 +15,7 @@ from syndic.federation.run import RunState, check_list, note_start, read_state
 from syndic.kernel import PublicIdentity
 from syndic.runtime.flare.coordinator import Flare
 from syndic.study import Study
+from syndic.study.agreement import Standing, State
 from syndic.study.party_folder import run_digest
 from syndic.study.statement import plan
 from syndic.study.study_folder import StudyFolder
@@ -38,13 +38,13 @@ def overview(folder: Path) -> Overview:
     return Overview(role="coordinator", name=name, syndic=__version__, studies=dict(sorted(found.items())))
 
 
-def studies(folder: Path) -> tuple[StudyLine, ...]:
+def studies(folder: Path) -> tuple[Standing, ...]:
     """Return the studies of the folder by name."""
     runs = sorted(path.parent.name for path in folder.glob("studies/*/study.json"))
     return tuple(sorted((_line(folder, run) for run in runs), key=lambda line: (line.study, line.edition)))
 
 
-def receive(folder: Path, sent: Sent) -> StudyLine:
+def receive(folder: Path, sent: Sent) -> Standing:
     """Store a study file, if every party of it is admitted."""
     study = read_study(sent)
     study.check()
@@ -64,16 +64,7 @@ def study(folder: Path, run: str) -> StudyView:
         check_list(content, Coordinator.open(folder))
     except SyndicError as error:
         problem = str(error)
-    return StudyView(
-        line=line,
-        digest=content.digest,
-        purpose=content.purpose,
-        plan=planned,
-        members=members(content, ""),
-        columns=tuple(column_line(one) for one in content.schema.columns),
-        problem=problem,
-        warning=warning(content),
-    )
+    return view_of(content, line, planned, problem)
 
 
 def parties(folder: Path) -> tuple[PartyLine, ...]:
@@ -95,13 +86,13 @@ def parties(folder: Path) -> tuple[PartyLine, ...]:
     )
 
 
-def run(folder: Path, which: str, asked: Run) -> StudyLine:
+def run(folder: Path, which: str, asked: Run) -> Standing:
     """Start the run in its own process; a stopped run continues from its journal."""
     with _STARTING:
         return _run(folder, folder_of_study(folder, which).study(), asked)
 
 
-def _run(folder: Path, content: Study, asked: Run) -> StudyLine:
+def _run(folder: Path, content: Study, asked: Run) -> Standing:
     coordinator, digest = Coordinator.open(folder), run_digest(content, asked.rehearsal)
     with coordinator.audit.attempt("start", study=digest):
         _start(coordinator, content, digest, asked)
@@ -143,15 +134,15 @@ def progress(folder: Path, run: str) -> ProgressView:
     )
 
 
-def _line(folder: Path, run: str) -> StudyLine:
+def _line(folder: Path, run: str) -> Standing:
     stored = folder_of_study(folder, run)
     try:
         content = stored.study()
     except SyndicError as error:
-        return StudyLine(study=f"damaged: {error}", run=run, state="damaged")
+        return Standing(study=f"damaged: {error}", run=run, state="damaged")
     state = read_state(folder, run)
     own = content.digest.startswith(stored.digest[:16])
-    return StudyLine(
+    return Standing(
         study=content.name if own else f"{content.name} (rehearsal)",
         run=content.digest if own else state.run if state else run,
         state=_state(state),

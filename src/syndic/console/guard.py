@@ -4,17 +4,15 @@ A page of another site may send requests to this machine, also under its own nam
 one of the console's own, and every request that changes something must come from there.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, Final, final
+from collections.abc import Callable, Iterable
+from typing import Final, final
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from syndic.document import to_json
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 TOO_LARGE: Final = "the body is too large"
 _MOST_DIGITS: Final = 18
@@ -42,7 +40,7 @@ class Guard:
 
     def __init__(
         self,
-        inner: Application,
+        inner: ASGIApp,
         *,
         hosts: Iterable[str],
         most: int,
@@ -60,16 +58,15 @@ class Guard:
         self._most = most
         self._larger = larger
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._inner(scope, receive, send)
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
+        refusal = self._refusal(scope, Headers(scope=scope))
         if refusal is not None:
-            await _refuse(send, *refusal)
+            await _fault(*refusal)(scope, receive, send)
             return
 
         answered = False
@@ -78,7 +75,9 @@ class Guard:
             nonlocal answered
             if message["type"] == "http.response.start":
                 answered = True
-                message = {**message, "headers": _with_headers(message.get("headers", []))}
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
@@ -86,9 +85,9 @@ class Guard:
         except Exception:
             # already answered; raising it would log its text, which may quote a row
             if not answered:
-                await _refuse(send, 500, "internal error")
+                await _fault(500, "internal error")(scope, receive, send)
 
-    def _refusal(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         if headers.get("host", "").lower() not in self._hosts:
             return 403, "this console does not answer under that host name"
         if scope["method"] not in _SAFE:
@@ -121,15 +120,5 @@ class Guard:
         return receiving
 
 
-def _with_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    given = list(headers)
-    there = {name.lower() for name, _ in given}
-    ours = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in there]
-    return [*given, *ours]
-
-
-async def _refuse(send: Send, status: int, text: str) -> None:
-    body = to_json({"error": text})
-    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": _with_headers(head)})
-    await send({"type": "http.response.body", "body": body})
+def _fault(status: int, text: str) -> Response:
+    return Response(to_json({"error": text}), status, HEADERS, media_type="application/json")

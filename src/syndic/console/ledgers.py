@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 
-from syndic.console.studies import finite, shown_time
-from syndic.console.views import EntryLine, LedgerView, Point, SetLine, StudyCostLine, Verified
+from syndic.console.views import LedgerView, Point, Verified
 from syndic.document import Document
 from syndic.errors import IntegrityError
-from syndic.privacy import Budget, Cost, Entry, Ledger, StudySpending, shown
+from syndic.privacy import Budget, Cost, Entry, Ledger, shown
 from syndic.privacy.filter import Charged
 from syndic.report import Curve, Line
 from syndic.study import PartyFolder
@@ -29,28 +28,19 @@ def ledger(folder: Path) -> LedgerView:
     """Return the ledger of the party folder: per data set, per study, over time, and its last entries without calls."""
     with _open(folder) as book:
         try:
-            spendings, of_studies = [book.spent(dataset) for dataset in book.datasets()], book.studies()
+            spent, of_studies = tuple(book.spent(dataset) for dataset in book.datasets()), book.studies()
             whole = True
         except IntegrityError:
             # a ledger that was changed counts nothing, but its entries can still be read
-            spendings, of_studies, whole = [], (), False
+            spent, of_studies, whole = (), (), False
         entries = list(book.entries())
         head = book.head()
     told = [one for one in entries if one.kind != "call"]
     return LedgerView(
-        sets=tuple(
-            SetLine(
-                dataset=one.dataset,
-                epsilon=finite(one.epsilon),
-                cap=float(one.cap.epsilon),
-                delta=float(one.delta),
-                left=float(one.left),
-            )
-            for one in spendings
-        ),
-        studies=tuple(_study_cost(one) for one in of_studies),
-        history={one.dataset: _history(entries, one.dataset) for one in spendings},
-        entries=tuple(_line(one) for one in told[: -_MOST_ENTRIES - 1 : -1]),
+        sets=spent,
+        studies=of_studies,
+        history={one.dataset: _history(entries, one.dataset) for one in spent},
+        entries=tuple(told[: -_MOST_ENTRIES - 1 : -1]),
         total=len(entries),
         head=head,
         whole=whole,
@@ -137,30 +127,6 @@ def _history(entries: list[Entry], dataset: str) -> tuple[Point, ...]:
         if isfinite(epsilon):
             points.append(Point(number=entry.number, time=entry.time, epsilon=float(epsilon), cap=float(cap.epsilon)))
     return tuple(points)
-
-
-def _study_cost(one: StudySpending) -> StudyCostLine:
-    return StudyCostLine(
-        study=one.study,
-        epsilon=finite(one.price.epsilon),
-        delta=float(one.price.delta),
-        charged=finite(one.charged),
-        row=one.row,
-        discloses=one.price.discloses,
-    )
-
-
-def _line(entry: Entry) -> EntryLine:
-    return EntryLine(
-        number=entry.number,
-        time=shown_time(entry.time),
-        kind=entry.kind,
-        dataset=entry.dataset,
-        study=entry.study[:16],
-        charge="; ".join(event.what for event in entry.events),
-        why=entry.why,
-        hash=entry.hash,
-    )
 
 
 def _times(points: tuple[Point, ...]) -> tuple[str, list[float]]:

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, final, get_args
+from typing import Any, Final, TypeVar, final, get_args
 from urllib.parse import quote, urlencode
+
+from msgspec.structs import fields
 
 from syndic.advice import Advice
 from syndic.console import drafts, federation, ledgers, releases, studies, users
@@ -13,14 +15,16 @@ from syndic.console.access import sign_in_of
 from syndic.console.users import UserRole
 from syndic.console.views import Role
 from syndic.data.profile import Kind
-from syndic.document import from_builtins
+from syndic.document import Document, from_builtins
 from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.privacy.spending import STUDY_COLUMNS
+from syndic.study.agreement import Standing
 from syndic.study.fit import COLUMN_HEAD
 from syndic.study.fit_ids import FORM_HEAD
 from syndic.study.fit_rows import BOUND_HEAD
 from syndic.study.statement import Statement, costs_of, meaning_of
 
+D = TypeVar("D", bound=Document)
 Fields = Mapping[str, str]
 Content = dict[str, Any]
 
@@ -65,8 +69,8 @@ def _studies(of: ModuleType) -> Show:
     return lambda folder, _asked: {"studies": of.studies(folder), "overview": of.overview(folder)}
 
 
-def _receive(of: ModuleType) -> Action:
-    return lambda folder, asked: f"/studies/{of.receive(folder, _sent(asked)).run}"
+def _receive(of: ModuleType) -> Mapping[str, Action]:
+    return {"receive": _decides(of.receive, studies.Sent)}
 
 
 def _study(of: ModuleType) -> Show:
@@ -87,33 +91,29 @@ def _progress(of: ModuleType) -> Show:
     return lambda folder, asked: {"progress": of.progress(folder, asked.path["run"])}
 
 
-def _sent(asked: Asked) -> studies.Sent:
-    text = asked.form.get("text", "")
-    return studies.Sent(text=text, kind="json" if text.lstrip().startswith("{") else "toml")
+def _filled(asked: Asked, kind: type[D]) -> D:
+    """Read a document from the form: whole numbers, ticks and texts; an empty number has its default."""
+    given: Content = {}
+    for one in fields(kind):
+        text = asked.form.get(one.name, "")
+        if one.type is bool:
+            given[one.name] = text == "yes"
+        elif one.type is str:
+            given[one.name] = text
+        elif text.strip():
+            given[one.name] = _whole(text, one.name)
+    return from_builtins(given, kind, where="form")
 
 
-def _agree(folder: Path, asked: Asked) -> str:
+def _decides(call: Callable[..., Standing], kind: type[Document], then: str = "") -> Action:
+    """Return the action that passes the form to a function about a study, and goes on to a page of this study."""
+    return lambda folder, asked: f"/studies/{call(folder, *asked.path.values(), _filled(asked, kind)).run}{then}"
+
+
+def _agree(folder: Path, asked: Asked) -> str | Content:
     if asked.form.get("read") != "yes":
         raise InputError("confirm that you have read what the study costs and reveals: tick the box")
-    fields: dict[str, Any] = {
-        "typed": asked.form.get("typed", ""),
-        "days": _whole(asked.form.get("days", "90"), "days"),
-    }
-    if asked.form.get("rehearsal", "").strip():
-        fields["rehearsal"] = _whole(asked.form["rehearsal"], "rehearsal")
-    fields["despite_fit"] = asked.form.get("despite_fit") == "yes"
-    answer = from_builtins(fields, studies.Agree, where="form")
-    return f"/studies/{studies.agree(folder, asked.path['run'], answer).run}"
-
-
-def _decline(folder: Path, asked: Asked) -> str:
-    answer = studies.Decline(why=asked.form.get("why", ""))
-    return f"/studies/{studies.decline(folder, asked.path['run'], answer).run}"
-
-
-def _withdraw(folder: Path, asked: Asked) -> str:
-    answer = studies.Withdraw(typed=asked.form.get("typed", ""), why=asked.form.get("why", ""))
-    return f"/studies/{studies.withdraw(folder, asked.path['run'], answer).run}"
+    return _decides(studies.agree, studies.Agree)(folder, asked)
 
 
 def _advice(folder: Path, asked: Asked) -> Content:
@@ -154,7 +154,7 @@ def _ledger(folder: Path, _asked: Asked) -> Content:
 
 
 def _verify(folder: Path, asked: Asked) -> Content:
-    return {"verified": ledgers.verify(folder, ledgers.Verify(published=asked.form.get("published", "")))}
+    return {"verified": ledgers.verify(folder, _filled(asked, ledgers.Verify))}
 
 
 def _release(folder: Path, asked: Asked) -> Content:
@@ -179,8 +179,7 @@ def _draft(folder: Path, asked: Asked) -> Content:
 
 
 def _make_draft(folder: Path, asked: Asked) -> str:
-    given = {key: asked.form.get(key, "") for key in ("source", "dictionary", "target")}
-    drafts.make(folder, drafts.Make(**given))
+    drafts.make(folder, _filled(asked, drafts.Make))
     return _draft_place(asked)
 
 
@@ -211,12 +210,6 @@ def _discard_draft(folder: Path, _asked: Asked) -> str:
 
 def _draft_place(asked: Asked) -> str:
     return f"/draft?{urlencode({'source': asked.form.get('source', '')})}"
-
-
-def _run(folder: Path, asked: Asked) -> str:
-    seed = asked.form.get("rehearsal", "").strip()
-    answer = federation.Run(rehearsal=_whole(seed, "rehearsal") if seed else None)
-    return f"/studies/{federation.run(folder, asked.path['run'], answer).run}/progress"
 
 
 def _users(folder: Path, _asked: Asked) -> Content:
@@ -275,7 +268,12 @@ _USERS: Final = (
     Page("/account", "account.html", "Your account", lambda _folder, _asked: {}, {"set": _password}, acts="reader"),
 )  # fmt: skip
 
-_AGREE: Final[Mapping[str, Action]] = {"agree": _agree, "decline": _decline, "withdraw": _withdraw}
+_AGREE: Final[Mapping[str, Action]] = {
+    "agree": _agree,
+    "decline": _decides(studies.decline, studies.Decline),
+    "withdraw": _decides(studies.withdraw, studies.Withdraw),
+}
+_RUN: Final[Mapping[str, Action]] = {"run": _decides(federation.run, federation.Run, "/progress")}
 _DRAFT: Final[Mapping[str, Action]] = {
     "make": _make_draft,
     "edit": _edit_draft,
@@ -283,7 +281,7 @@ _DRAFT: Final[Mapping[str, Action]] = {
     "discard": _discard_draft,
 }
 PARTY_PAGES: Final = (
-    Page("/studies", "studies.html", "Studies", _studies(studies), {"receive": _receive(studies)}),
+    Page("/studies", "studies.html", "Studies", _studies(studies), _receive(studies)),
     Page("/studies/{run}", "study.html", "Study", _study(studies), _AGREE),
     Page("/studies/{run}/advice", "advice.html", "Is joining worth it?", _advice),
     Page("/studies/{run}/fit", "fit.html", "How your rows fit", _fit, needs="owner"),
@@ -296,8 +294,8 @@ PARTY_PAGES: Final = (
 )
 
 COORDINATOR_PAGES: Final = (
-    Page("/studies", "studies.html", "Studies", _studies(federation), {"receive": _receive(federation)}),
-    Page("/studies/{run}", "study.html", "Study", _study(federation), {"run": _run}),
+    Page("/studies", "studies.html", "Studies", _studies(federation), _receive(federation)),
+    Page("/studies/{run}", "study.html", "Study", _study(federation), _RUN),
     Page("/studies/{run}/progress", "progress.html", "Run", _progress(federation)),
     Page("/parties", "parties.html", "Parties", lambda folder, _asked: {"parties": federation.parties(folder)}),
     *_RELEASES,

@@ -17,18 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from syndic.console.views import (
-    CoefficientTable,
-    Comparison,
-    FileLine,
-    ReleaseLine,
-    ReleaseView,
-    UnknownError,
-)
+from syndic.console.views import Comparison, ReleaseLine, ReleaseView, UnknownError
 from syndic.document import from_file
 from syndic.errors import InputError, SyndicError
 from syndic.privacy.audit import AuditLog
 from syndic.report import Bars, Series, coefficient_tables, report
+from syndic.report.page import Grid
 from syndic.study import Release
 from syndic.study.differences import ColumnDistance, differences
 from syndic.study.statement import Statement, costs_of, overstates
@@ -59,21 +53,20 @@ def release(folder: Path, name: str) -> ReleaseView:
     return ReleaseView(
         line=_line(folder, name, statement),
         statement=statement,
-        files=tuple(FileLine(name=key, size=path.stat().st_size) for key, path in _files(place).items()),
+        files={key: path.stat().st_size for key, path in _files(place).items()},
         others=tuple(one for one in releases(folder) if one.name != name),
         coefficients=_coefficients(place),
     )
 
 
-def _coefficients(place: Path) -> tuple[CoefficientTable, ...]:
+def _coefficients(place: Path) -> tuple[Grid, ...]:
     """Return the coefficients of a learnt model or a Gram matrix; none of a release that cannot be read."""
     if not {"gram.json", "coefficients.csv"} & set(_files(place)):
         return ()
     try:
-        tables = coefficient_tables(Release.load(place))
+        return coefficient_tables(Release.load(place))
     except SyndicError:
         return ()
-    return tuple(CoefficientTable(caption=one.caption, head=one.head, rows=one.rows) for one in tables)
 
 
 def release_file(folder: Path, name: str, file: str) -> bytes:

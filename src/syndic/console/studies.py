@@ -3,23 +3,20 @@
 import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
-from math import isinf
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
+
+from msgspec.structs import replace
 
 from syndic.advice import Advice, NoiseAdvice, VerticalAdvice, warning
 from syndic.advice import advise as advise_on
 from syndic.console.views import (
     ColumnLine,
-    CostLine,
     Difference,
     MemberLine,
     Overview,
     ProgressView,
-    State,
     StepLine,
-    StudyLine,
     StudyView,
     UnknownError,
 )
@@ -29,9 +26,9 @@ from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.kernel import PublicIdentity
 from syndic.kernel.memory import Memory, look_up
 from syndic.privacy import Entry, Ledger
-from syndic.report.record import sentence
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
+from syndic.study.agreement import Standing, State
 from syndic.study.differences import changes
 from syndic.study.document import price_of
 from syndic.study.draft_text import unconfirmed
@@ -41,7 +38,6 @@ from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
 
-Kind = Literal["toml", "json"]
 TYPED_LETTERS = 8
 _MOST_DAYS = 3650
 _LIVE = timedelta(minutes=15)
@@ -49,10 +45,9 @@ _DIGEST_LETTERS = 64
 
 
 class Sent(Document):
-    """The text of a study file."""
+    """The text of a study file, TOML or JSON."""
 
     text: str
-    kind: Kind = "toml"
 
 
 class Agree(Document):
@@ -83,26 +78,25 @@ class Decline(Document):
 def overview(folder: Path) -> Overview:
     """Return whose party folder this is, and how many studies are in which state."""
     home = PartyFolder(folder=folder)
-    found = [line.state for line in studies(folder)]
-    keys = home.keys.exists()
+    found = Counter(line.state for line in studies(folder))
     return Overview(
         role="party",
         name=home.owner().name,
         syndic=__version__,
-        studies={state: found.count(state) for state in sorted(set(found))},
-        fingerprint=Identity.load(home.keys).public.fingerprint if keys else "",
+        studies=dict(sorted(found.items())),
+        fingerprint=Identity.load(home.keys).public.fingerprint if home.keys.exists() else "",
     )
 
 
-def studies(folder: Path) -> tuple[StudyLine, ...]:
+def studies(folder: Path) -> tuple[Standing, ...]:
     """Return the studies of the party folder, those that wait for the owner first."""
     home = PartyFolder(folder=folder)
-    lines = [_line(home, one) for one in owner.studies(home)]
+    lines = [_with_calls(home, one) for one in owner.studies(home)]
     order = ("pending", "running", "agreed")
     return tuple(sorted(lines, key=lambda line: (order.index(line.state) if line.state in order else 9, line.study)))
 
 
-def receive(folder: Path, sent: Sent) -> StudyLine:
+def receive(folder: Path, sent: Sent) -> Standing:
     """Store a study file as pending. Nothing is agreed to."""
     return _found(folder, owner.receive(PartyFolder(folder=folder), read_study(sent)))
 
@@ -116,7 +110,7 @@ def read_study(sent: Sent) -> Study:
     drafted = len(unconfirmed(sent.text))
     if drafted:
         raise RefusedError(f"this is a private draft: {drafted} of its values were read from rows. Confirm it first")
-    return (from_toml if sent.kind == "toml" else from_json)(sent.text, Study, where="study file")
+    return (from_json if sent.text.lstrip().startswith("{") else from_toml)(sent.text, Study, where="study file")
 
 
 def study(folder: Path, run: str) -> StudyView:
@@ -125,25 +119,13 @@ def study(folder: Path, run: str) -> StudyView:
     if line.state == "damaged":
         return StudyView(line=line, digest="", purpose="", plan=None, members=(), columns=(), problem=line.study)
     content = folder_of_study(folder, run).study()
-    planned, cost, problem = _judged(home, content, line.rehearsal)
+    planned, offer, problem = _judged(home, content, line.rehearsal)
     others = tuple(one for one in studies(folder) if one.run != line.run and one.state != "damaged")
-    earlier = _earlier(folder, content, others)
-    return StudyView(
-        line=line,
-        digest=content.digest,
-        purpose=content.purpose,
-        plan=planned,
-        members=members(content, home.owner().name),
-        columns=tuple(column_line(one) for one in content.schema.columns),
-        problem=problem,
-        cost=cost,
-        earlier=earlier,
-        others=others,
-        warning=warning(content),
-    )
+    view = view_of(content, line, planned, problem, mine=home.owner().name)
+    return replace(view, offer=offer, earlier=_earlier(folder, content, others), others=others)
 
 
-def agree(folder: Path, run: str, answer: Agree) -> StudyLine:
+def agree(folder: Path, run: str, answer: Agree) -> Standing:
     """Sign the owner's agreement; the typed letters show that the owner read the digest."""
     home, content, line = PartyFolder(folder=folder), folder_of_study(folder, run).study(), _found(folder, run)
     if not content.digest.startswith(run) and not line.run.startswith(run):
@@ -172,13 +154,13 @@ def fit(folder: Path, run: str) -> Fit:
     return found
 
 
-def decline(folder: Path, run: str, answer: Decline) -> StudyLine:
+def decline(folder: Path, run: str, answer: Decline) -> Standing:
     """Store the owner's refusal of a study that was never agreed to. Nobody else learns of it."""
     owner.decline(PartyFolder(folder=folder), _found(folder, run).run, why=answer.why)
     return _found(folder, run)
 
 
-def withdraw(folder: Path, run: str, answer: Withdraw) -> StudyLine:
+def withdraw(folder: Path, run: str, answer: Withdraw) -> Standing:
     """Withdraw the agreement. From the next call on, nothing is answered."""
     line = _found(folder, run)
     _check_typed(answer.typed, line.run)
@@ -246,10 +228,10 @@ def folder_of_study(folder: Path, run: str) -> StudyFolder:
     return stored
 
 
-def members(content: Study, mine: str) -> tuple[MemberLine, ...]:
-    """Return the parties of a study with their costs and fingerprints."""
+def view_of(content: Study, line: Standing, planned: PlanSummary | None, problem: str, *, mine: str = "") -> StudyView:
+    """Return what every role may see about a study; `mine` is the party that looks, if any."""
     costs = _costs(content)
-    return tuple(
+    members = tuple(
         MemberLine(
             name=one.name,
             fingerprint=PublicIdentity.read(one.identity).fingerprint if one.identity else "",
@@ -260,9 +242,19 @@ def members(content: Study, mine: str) -> tuple[MemberLine, ...]:
         )
         for one in content.parties
     )
+    return StudyView(
+        line=line,
+        digest=content.digest,
+        purpose=content.purpose,
+        plan=planned,
+        members=members,
+        columns=tuple(_column_line(one) for one in content.schema.columns),
+        problem=problem,
+        warning=warning(content),
+    )
 
 
-def column_line(column: Column) -> ColumnLine:
+def _column_line(column: Column) -> ColumnLine:
     """Return a column's public description in words."""
     bounds = (getattr(column, "lower", None), getattr(column, "upper", None))
     if bounds != (None, None):
@@ -284,58 +276,24 @@ def _costs(content: Study) -> dict[str, str]:
 
 def _judged(
     home: PartyFolder, content: Study, rehearsal: int | None
-) -> tuple[PlanSummary | None, CostLine | None, str]:
-    """Return the plan and the cost, as far as they can be computed, and the problem if there is one."""
+) -> tuple[PlanSummary | None, owner.Offer | None, str]:
+    """Return the plan and the offer, as far as they can be computed, and the problem if there is one."""
     planned = None
     try:
         planned = plan(content)
-        offer = owner.consider(home, content, rehearsal=rehearsal)
+        return planned, owner.consider(home, content, rehearsal=rehearsal), ""
     except SyndicError as error:
         return planned, None, str(error)
-    before, after = offer.spending, offer.after
-    cost = CostLine(
-        dataset=before.dataset,
-        epsilon=finite(offer.price.epsilon),
-        delta=float(offer.price.delta),
-        spent=finite(before.epsilon),
-        after=finite(after.epsilon),
-        cap=float(after.cap.epsilon),
-        cap_delta=float(after.delta),
-        fits=after.fits,
-        words=sentence(offer.cost),
-    )
-    return planned, cost, ""
 
 
-def finite(epsilon: Fraction | float | None) -> float | None:
-    """Return an epsilon for JSON, which has no infinity."""
-    return None if epsilon is None or isinf(epsilon) else float(epsilon)
+def _with_calls(home: PartyFolder, one: Standing) -> Standing:
+    """Return the standing, as running if a call came a short time ago."""
+    calls = _calls(home.ledger, home.booked(one.run)) if one.state == "agreed" else ()
+    last = datetime.fromisoformat(calls[-1].time) if calls else None
+    return replace(one, state="running", since=last) if last and datetime.now(UTC) - last < _LIVE else one
 
 
-def _line(home: PartyFolder, one: owner.Standing) -> StudyLine:
-    try:
-        content = StudyFolder.of(home.folder, one.run).study()
-    except SyndicError:
-        return StudyLine(study=one.study, run=one.run, state="damaged")
-    state: State = one.state
-    calls = _calls(home.ledger, home.booked(one.run)) if state == "agreed" else ()
-    if calls and datetime.now(UTC) - datetime.fromisoformat(calls[-1].time) < _LIVE:
-        # the last call was not long ago
-        state = "running"
-    return StudyLine(
-        study=one.study,
-        run=one.run,
-        state=state,
-        edition=content.edition,
-        method=content.protocol.title,
-        rehearsal=one.rehearsal,
-        expires=one.expires,
-        since=datetime.fromisoformat(calls[-1].time) if state == "running" else one.since,
-        by=one.by,
-    )
-
-
-def _found(folder: Path, run: str) -> StudyLine:
+def _found(folder: Path, run: str) -> Standing:
     folder_of_study(folder, run)
     for line in studies(folder):
         if line.run[:16] == run[:16]:
@@ -349,7 +307,7 @@ def _check_typed(typed: str, digest: str) -> None:
         raise InputError(f"type at least the first {TYPED_LETTERS} letters of the digest that is shown")
 
 
-def _earlier(folder: Path, content: Study, others: tuple[StudyLine, ...]) -> Difference | None:
+def _earlier(folder: Path, content: Study, others: tuple[Standing, ...]) -> Difference | None:
     """Return the changes since the last earlier edition of the study of the same name."""
     alike = [one for one in others if one.study == content.name and one.rehearsal is None]
     before = [one for one in alike if one.edition <= content.edition]

@@ -5,7 +5,6 @@ user with neither signs in through a reverse proxy.
 """
 
 import base64
-import fcntl
 import hmac
 import os
 import re
@@ -21,6 +20,7 @@ from syndic.document import Document, from_json, to_json, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.privacy.audit import AuditLog, account
 from syndic.random import SystemRandomness
+from syndic.study.study_folder import alone
 
 UserRole = Literal["reader", "owner", "administrator"]
 ROLES: Final[tuple[UserRole, ...]] = get_args(UserRole)
@@ -161,9 +161,7 @@ def _change(
     folder: Path, change: Callable[[tuple[User, ...]], Iterable[User]], *, unchanged: User | None = None
 ) -> None:
     """Replace the users in one step; of two processes, one waits for the other."""
-    folder_handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(folder_handle, fcntl.LOCK_EX)
+    with alone(folder):
         known = users(folder)
         if unchanged is not None and unchanged not in known:
             raise RefusedError("an administrator has changed or removed this user: sign in again")
@@ -175,8 +173,6 @@ def _change(
             file.write(to_readable_json(_File(format=_FORMAT, users=changed)))
             os.fsync(file.fileno())
         draft.replace(folder / _FILE)
-    finally:
-        os.close(folder_handle)
 
 
 def _without(known: Iterable[User], name: str) -> tuple[User, ...]:

@@ -3,18 +3,17 @@
 All of it is for the person at this machine. Documents of a coordinator contain nothing that only an owner may see.
 """
 
-from datetime import datetime
 from typing import Literal
 
 from syndic.document import Document
 from syndic.errors import InputError
+from syndic.privacy import Entry, Spending, StudySpending
+from syndic.report.page import Grid
+from syndic.study.agreement import Offer, Standing, State
 from syndic.study.differences import Change, ColumnDistance
 from syndic.study.statement import PlanSummary, Statement
 
 Role = Literal["party", "coordinator"]
-State = Literal[
-    "pending", "declined", "agreed", "running", "withdrawn", "expired", "finished", "failed", "stopped", "damaged"
-]
 
 
 class UnknownError(InputError):
@@ -31,23 +30,6 @@ class Overview(Document):
     fingerprint: str = ""
 
 
-class StudyLine(Document):
-    """A study in a list; `run` is the digest of the run, which differs from the study's for a rehearsal.
-
-    `since` is the time of the last change of its state, `by` who agreed here.
-    """
-
-    study: str
-    run: str
-    state: State
-    edition: int = 1
-    method: str = ""
-    rehearsal: int | None = None
-    expires: datetime | None = None
-    since: datetime | None = None
-    by: str = ""
-
-
 class MemberLine(Document):
     """An organisation of a study: what the study costs its people, and the fingerprint to compare by telephone."""
 
@@ -57,24 +39,6 @@ class MemberLine(Document):
     mine: bool
     columns: tuple[str, ...]
     people: int | None = None
-
-
-class CostLine(Document):
-    """What a study costs one person in the owner's data set. For the owner only.
-
-    `epsilon` is at the study's `delta`. `spent` before the study, `after` it and the `cap` are at `cap_delta`; None
-    where no epsilon at that delta covers it. `words` is the sentence for the owner.
-    """
-
-    dataset: str
-    epsilon: float | None
-    delta: float
-    spent: float | None
-    after: float | None
-    cap: float
-    cap_delta: float
-    fits: bool
-    words: str
 
 
 class Difference(Document):
@@ -97,18 +61,21 @@ class ColumnLine(Document):
 
 
 class StudyView(Document):
-    """All about one study. `problem` says why it cannot be agreed to or run, `warning` that its forecast is poor."""
+    """All about one study. `problem` says why it cannot be agreed to or run, `warning` that its forecast is poor.
 
-    line: StudyLine
+    `offer` is what an owner decides about, with what was spent before and after. For the owner only.
+    """
+
+    line: Standing
     digest: str
     purpose: str
     plan: PlanSummary | None
     members: tuple[MemberLine, ...]
     columns: tuple[ColumnLine, ...]
     problem: str = ""
-    cost: CostLine | None = None
+    offer: Offer | None = None
     earlier: Difference | None = None
-    others: tuple[StudyLine, ...] = ()
+    others: tuple[Standing, ...] = ()
     warning: str = ""
 
 
@@ -136,29 +103,6 @@ class ProgressView(Document):
     updated: str
 
 
-class SetLine(Document):
-    """What was spent on a data set, at the cap's delta; `epsilon` is None if none at that delta covers it."""
-
-    dataset: str
-    epsilon: float | None
-    cap: float
-    delta: float
-    left: float
-
-
-class EntryLine(Document):
-    """An entry of the ledger."""
-
-    number: int
-    time: str
-    kind: str
-    dataset: str
-    study: str
-    charge: str
-    why: str
-    hash: str
-
-
 class Point(Document):
     """Spent and capped epsilon of a data set after an entry."""
 
@@ -168,24 +112,13 @@ class Point(Document):
     cap: float
 
 
-class StudyCostLine(Document):
-    """What one study cost, as the ledger has it; `row` has the texts of a table."""
-
-    study: str
-    epsilon: float | None
-    delta: float
-    charged: float | None
-    row: tuple[str, ...]
-    discloses: tuple[str, ...]
-
-
 class LedgerView(Document):
     """The owner's ledger: spent per data set, by each study and over time, and the last entries without calls."""
 
-    sets: tuple[SetLine, ...]
-    studies: tuple[StudyCostLine, ...]
+    sets: tuple[Spending, ...]
+    studies: tuple[StudySpending, ...]
     history: dict[str, tuple[Point, ...]]
-    entries: tuple[EntryLine, ...]
+    entries: tuple[Entry, ...]
     total: int
     head: str
     whole: bool
@@ -198,13 +131,6 @@ class Verified(Document):
     words: str
     entries: int
     head: str
-
-
-class FileLine(Document):
-    """A file of a release."""
-
-    name: str
-    size: int
 
 
 class ReleaseLine(Document):
@@ -221,22 +147,14 @@ class ReleaseLine(Document):
     agreed: bool
 
 
-class CoefficientTable(Document):
-    """Coefficients of a release, as texts: the first of each row names the feature."""
-
-    caption: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
 class ReleaseView(Document):
-    """All about one release."""
+    """All about one release; `files` has their sizes in bytes."""
 
     line: ReleaseLine
     statement: Statement
-    files: tuple[FileLine, ...]
+    files: dict[str, int]
     others: tuple[ReleaseLine, ...]
-    coefficients: tuple[CoefficientTable, ...] = ()
+    coefficients: tuple[Grid, ...] = ()
 
 
 class Comparison(Document):

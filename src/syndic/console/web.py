@@ -20,18 +20,21 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from syndic.console import access, releases, users
 from syndic.console.access import Proxy
 from syndic.console.endpoints import BASE, Endpoint, Media, description, endpoints_of
-from syndic.console.guard import TOO_LARGE, Application, Guard
+from syndic.console.guard import TOO_LARGE, Guard
 from syndic.console.pages import Asked, Page, pages_of
+from syndic.console.studies import shown_time
 from syndic.console.users import User, UserRole
 from syndic.console.views import Fault, Role, UnknownError
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, MissingExtraError, SyndicError
 from syndic.privacy import shown
 from syndic.privacy.audit import AuditLog, acting
+from syndic.report.record import sentence
 from syndic.report.svg import STYLE
 from syndic.version import __version__
 
@@ -60,7 +63,7 @@ class Site:
     sessions: access.Sessions = field(default_factory=access.Sessions)
 
 
-def application(folder: Path, *, role: Role, name: str, hosts: list[str], proxy: Proxy | None = None) -> Application:
+def application(folder: Path, *, role: Role, name: str, hosts: list[str], proxy: Proxy | None = None) -> ASGIApp:
     """Return the console of a folder as an ASGI application that answers under `hosts`, each with its port."""
     site = Site(folder=folder.absolute(), role=role, name=name, proxy=proxy)
     routes = [
@@ -353,12 +356,9 @@ def _html(site: Site, template: str, content: dict[str, Any], status: int = 200)
     return Response(_TEMPLATES.get_template(template).render(**values), status_code=status, media_type="text/html")
 
 
-def _not_found(_request: Request, _error: Exception) -> Response:
-    return _fault(404, "there is no such page")
-
-
-def _not_allowed(_request: Request, error: Exception) -> Response:
-    response = _fault(405, "this method is not allowed here")
+def _no_answer(_request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    response = _fault(status, _NO_ANSWER[status])
     response.headers.update(getattr(error, "headers", None) or {})
     return response
 
@@ -370,15 +370,12 @@ def _broken(_request: Request, error: Exception) -> Response:
     return _fault(500, "internal error; the place is in the console's own log")
 
 
-def _too_large(_request: Request, _error: Exception) -> Response:
-    return _fault(413, TOO_LARGE)
-
-
 def _megabytes(size: int) -> str:
     return f"{size:,} bytes" if size < 10**4 else f"{size / 1e6:,.2f} MB"
 
 
-_HANDLERS: Final = {404: _not_found, 405: _not_allowed, 413: _too_large, Exception: _broken}
+_NO_ANSWER: Final = {404: "there is no such page", 405: "this method is not allowed here", 413: TOO_LARGE}
+_HANDLERS: Final = {404: _no_answer, 405: _no_answer, 413: _no_answer, Exception: _broken}
 _TEMPLATES: Final = Environment(
     loader=PackageLoader("syndic.console", "templates"),
     autoescape=True,
@@ -386,5 +383,4 @@ _TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters["size"] = _megabytes
-_TEMPLATES.filters["epsilon"] = shown
+_TEMPLATES.filters |= {"size": _megabytes, "epsilon": shown, "sentence": sentence, "utc": shown_time}

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from syndic.data import Coded, ReleasedTable, Schema, Source, Table, open_source
-from syndic.document import from_file
 from syndic.errors import InputError, MissingExtraError
 from syndic.evaluation.baselines import Contender, held_out, own_rows, with_noise, without_noise
 from syndic.evaluation.breakdown import column_scores, group_scores
@@ -31,8 +29,8 @@ from syndic.evaluation.scores import FULL, QUICK, Effort
 from syndic.kernel import Progress, silent_progress
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import Unit
-from syndic.study import PartyFile, Release, Study
-from syndic.study.party_folder import beside
+from syndic.study import Release, Study
+from syndic.study.party_folder import party_file
 
 
 def evaluate(
@@ -258,6 +256,5 @@ def _tables(real: Mapping[str, Any], study: Study | None, schema: Schema) -> dic
 
 
 def _source(thing: Any) -> Source:
-    if not isinstance(thing, str | Path) or not Path(thing).name.endswith("party.toml"):
-        return open_source(thing)
-    return open_source(beside(Path(thing).parent, from_file(thing, PartyFile)).source)
+    party = party_file(thing)
+    return open_source(thing if party is None else party.source)

@@ -14,6 +14,7 @@ from typing import Final, final
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.federation import certificate as certificates
 from syndic.federation.token import TokenKey, open_key
@@ -60,7 +61,7 @@ class Authority:
             certificates.write_key(self.folder / "root.key", key, passphrase)
         else:
             key = open_key(token, self.ask, make=True)
-            token.write(self.folder / "token.json")
+            write_whole(self.folder / "token.json", to_readable_json(token))
         self._put_root(certificates.make_root(f"{name} root", key, days=ROOT_DAYS))
 
     def issue(self, name: str, public_key: rsa.RSAPublicKey, *, host: str | None, days: int) -> str:
@@ -128,7 +129,7 @@ class Authority:
     def _key(self, name: str) -> rsa.RSAPrivateKey:
         path = self.folder / f"{name}.key"
         if name == "root" and (self.folder / "token.json").is_file():
-            return open_key(TokenKey.read(self.folder / "token.json"), self.ask)
+            return open_key(from_file(self.folder / "token.json", TokenKey), self.ask)
         if not path.is_file():
             raise InputError(f"{path}: no such key: bring it back for this command, and take it away afterwards")
         return certificates.read_key(path, lambda: self.ask(path.name))

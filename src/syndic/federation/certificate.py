@@ -7,7 +7,6 @@ RSA, because the engine's own registration signs with RSA.
 import datetime
 import hashlib
 import ipaddress
-import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from syndic.errors import InputError
+from syndic.study.study_folder import write_whole
 
 _KEY_BITS = 3072
 # a clock that is slightly behind must not refuse a new certificate
@@ -36,10 +36,7 @@ def write_key(path: Path, key: rsa.RSAPrivateKey, passphrase: str = "") -> None:
     if passphrase:
         encryption = serialization.BestAvailableEncryption(passphrase.encode())
     content = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-    draft.replace(path)
+    write_whole(path, content)
 
 
 def read_key(path: Path, passphrase: Callable[[], str] | None = None) -> rsa.RSAPrivateKey:
@@ -58,11 +55,8 @@ def read_key(path: Path, passphrase: Callable[[], str] | None = None) -> rsa.RSA
 
 
 def read_certificate(content: bytes, where: str) -> x509.Certificate:
-    """Read a certificate in PEM."""
-    try:
-        return x509.load_pem_x509_certificate(content)
-    except ValueError:
-        raise InputError(f"{where}: this is not a certificate") from None
+    """Read a certificate in PEM, the first of a chain."""
+    return read_chain(content, where)[0]
 
 
 def read_chain(content: bytes, where: str) -> list[x509.Certificate]:
@@ -75,32 +69,20 @@ def read_chain(content: bytes, where: str) -> list[x509.Certificate]:
 
 def make_root(name: str, key: rsa.RSAPrivateKey, *, days: int) -> x509.Certificate:
     """Make a federation's root certificate, signed by itself."""
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    builder = _builder(subject, subject, key.public_key(), days).add_extension(
-        x509.BasicConstraints(ca=True, path_length=1), critical=True
-    )
-    return builder.add_extension(_usage(signs_certificates=True), critical=True).sign(key, hashes.SHA256())
+    return _signed(name, key.public_key(), x509.BasicConstraints(ca=True, path_length=1), key=key, days=days)
 
 
 def make_issuing(
     name: str, public_key: rsa.RSAPublicKey, *, root: x509.Certificate, root_key: rsa.RSAPrivateKey, days: int
 ) -> x509.Certificate:
     """Make the certificate of an issuing authority, which signs those of server and sites and no other authority's."""
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    builder = _builder(subject, root.subject, public_key, days, root)
-    for extension, critical in (
-        (x509.BasicConstraints(ca=True, path_length=0), True),
-        (_usage(signs_certificates=True), True),
-        (x509.AuthorityKeyIdentifier.from_issuer_public_key(root_key.public_key()), False),
-    ):
-        builder = builder.add_extension(extension, critical=critical)
-    return builder.sign(root_key, hashes.SHA256())
+    below = x509.BasicConstraints(ca=True, path_length=0)
+    return _signed(name, public_key, below, key=root_key, days=days, above=root)
 
 
 def make_request(name: str, key: rsa.RSAPrivateKey) -> str:
     """Make a certificate request in PEM: the name, the public key, and a proof of holding the private one."""
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    request = x509.CertificateSigningRequestBuilder().subject_name(_subject(name)).sign(key, hashes.SHA256())
     return request.public_bytes(serialization.Encoding.PEM).decode()
 
 
@@ -128,18 +110,13 @@ def make_certificate(
     days: int,
 ) -> x509.Certificate:
     """Sign a certificate: of a server if it has a `host`, of a site if not."""
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     purpose = ExtendedKeyUsageOID.CLIENT_AUTH if host is None else ExtendedKeyUsageOID.SERVER_AUTH
-    builder = _builder(subject, root.subject, public_key, days, root)
-    for extension, critical in (
-        (x509.BasicConstraints(ca=False, path_length=None), True),
-        (_usage(signs_certificates=False), True),
-        (x509.ExtendedKeyUsage([purpose]), False),
-        (x509.SubjectAlternativeName([_alternative(name if host is None else host)]), False),
-        (x509.AuthorityKeyIdentifier.from_issuer_public_key(root_key.public_key()), False),
-    ):
-        builder = builder.add_extension(extension, critical=critical)
-    return builder.sign(root_key, hashes.SHA256())
+    uses = (
+        x509.ExtendedKeyUsage([purpose]),
+        x509.SubjectAlternativeName([_alternative(name if host is None else host)]),
+    )
+    leaf = x509.BasicConstraints(ca=False, path_length=None)
+    return _signed(name, public_key, leaf, *uses, key=root_key, days=days, above=root)
 
 
 def check_chain(
@@ -218,28 +195,40 @@ def _spki(key: object) -> bytes:
     )
 
 
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
+def _signed(
+    name: str,
     public_key: rsa.RSAPublicKey,
+    constraints: x509.BasicConstraints,
+    *uses: x509.ExtensionType,
+    key: rsa.RSAPrivateKey,
     days: int,
     above: x509.Certificate | None = None,
-) -> x509.CertificateBuilder:
+) -> x509.Certificate:
+    """Sign a certificate with the key of the one `above` it, or with its own key if there is none."""
     now = datetime.datetime.now(datetime.UTC)
     end = now + datetime.timedelta(days=days)
-    if above is not None:
-        # a certificate is of no use after the one that signed it
-        end = min(end, above.not_valid_after_utc)
-    return (
+    builder = (
         x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
+        .subject_name(_subject(name))
+        .issuer_name(_subject(name) if above is None else above.subject)
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _EARLIER)
-        .not_valid_after(end)
+        # a certificate is of no use after the one that signed it
+        .not_valid_after(end if above is None else min(end, above.not_valid_after_utc))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+        .add_extension(constraints, critical=True)
+        .add_extension(_usage(signs_certificates=constraints.ca), critical=True)
     )
+    if above is not None:
+        uses = (*uses, x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()))
+    for one in uses:
+        builder = builder.add_extension(one, critical=False)
+    return builder.sign(key, hashes.SHA256())
+
+
+def _subject(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:

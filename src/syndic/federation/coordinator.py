@@ -4,9 +4,7 @@
 """
 
 import ctypes
-import fcntl
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -23,15 +21,15 @@ from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.federation import certificate as certificates
 from syndic.federation.authority import Authority, from_environment
-from syndic.federation.flare_config import SERVER_NAME, made_for, server_kit, write_files
-from syndic.federation.requests import Admitted, Approval, Federation, Request, check_name
+from syndic.federation.flare_config import made_for, server_kit, write_files
+from syndic.federation.requests import SERVER_NAME, Admitted, Approval, Federation, Request, check_name
 from syndic.federation.token import TokenKey
 from syndic.privacy.audit import AuditLog
 from syndic.runtime.flare.coordinator import ask_server
 from syndic.runtime.flare.parts import Forward
 from syndic.study.draft_text import sections, unconfirmed, with_parties
 from syndic.study.identity import Identity
-from syndic.study.study_folder import write_whole
+from syndic.study.study_folder import alone, write_whole
 from syndic.version import __version__
 
 DEFAULT_DAYS: Final = 365
@@ -163,14 +161,13 @@ class Coordinator:
         key = certificates.read_request(request.certificate_request, name=request.party)
         chain = self.authority.issue(request.party, key, host=None, days=days)
         signed = certificates.read_certificate(chain.encode(), "the new certificate")
-        with self.audit.attempt(f"approve {request.party}"), self._alone():
-            self._check_same(request)
+        with self.audit.attempt(f"approve {request.party}"), alone(self.folder / "parties"):
             entry = Admitted(
                 party=request.party,
                 certificate_sha256=signed.fingerprint(hashes.SHA256()).hex(),
                 expires=f"{signed.not_valid_after_utc:%Y-%m-%d}",
                 identity=request.identity,
-                former_sha256=self._certificate(request.party),
+                former_sha256=self._former(request),
             )
             write_whole(self._entry(request.party), to_readable_json(entry))
             self._write_list()
@@ -211,44 +208,35 @@ class Coordinator:
         if not self._entry(party).is_file():
             known = ", ".join(one.party for one in self.admitted()) or "nobody"
             raise InputError(f"party '{party}' is not admitted; admitted are {known}")
-        with self.audit.attempt(f"remove {party}"), self._alone():
+        # a list that another process writes late would admit the party again
+        with self.audit.attempt(f"remove {party}"), alone(self.folder / "parties"):
             self._entry(party).unlink()
             self._write_list()
         # a server that is not running has no connections
         ask_server(self.socket, Forward(site=party, kind="drop", body=b"", seconds=10.0))
 
-    def _check_same(self, request: Request) -> None:
-        """Raise `InputError` if another party is admitted under this name; case does not count."""
+    def _former(self, request: Request) -> str:
+        """Return the admitted certificate of the party, if any.
+
+        Raises:
+            InputError: if another party is admitted under this name; case does not count.
+        """
         known = {one.party.lower(): one for one in self.admitted()}.get(request.party.lower())
-        if known is not None and (known.party, known.identity) != (request.party, request.identity):
+        if known is None:
+            return ""
+        if (known.party, known.identity) != (request.party, request.identity):
             raise InputError(
                 f"{known.party} is admitted with another identity: telephone it; if it really has new keys, "
                 "remove it first"
             )
-
-    def _certificate(self, party: str) -> str:
-        """Return the admitted certificate of the party, if any."""
-        path = self._entry(party)
-        return from_file(path, Admitted).certificate_sha256 if path.is_file() else ""
+        return known.certificate_sha256
 
     def _entry(self, party: str) -> Path:
         return self.folder / "parties" / f"{check_name(party)}.json"
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Let other processes wait: a list that one writes late would admit again whom another has removed."""
-        handle = os.open(self.folder / "parties", os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
-
     def _write_kit(self) -> None:
         """Write the files of the engine's server, except keys and certificates."""
-        place = self.federation
-        kit = server_kit(self.workspace, host=place.host, port=place.port, federation=place.name)
-        write_files(self.workspace, kit)
+        write_files(self.workspace, server_kit(self.workspace, self.federation))
 
     def _write_list(self) -> None:
         """Write the list that the server reads at every registration."""

@@ -20,9 +20,8 @@ from syndic.document import Document
 from syndic.errors import InputError, SyndicError
 from syndic.federation import certificate as certificates
 from syndic.federation.coordinator import Coordinator
-from syndic.federation.flare_config import SERVER_NAME
 from syndic.federation.party import check_site, connection_of, proxy_of, workspace_of
-from syndic.federation.requests import Approval
+from syndic.federation.requests import SERVER_NAME, Approval
 from syndic.federation.run import check_list
 from syndic.privacy.audit import AuditLog
 from syndic.runtime.flare.coordinator import Flare
@@ -270,7 +269,7 @@ def _agreed(home: PartyFolder, study: Study | None) -> Iterator[Finding]:
 
 def _standing(home: PartyFolder, party: PartyFile, one: Standing) -> Iterator[Finding]:
     what, found = f"study {one.run[:12]}", f"{one.study}: {one.state}"
-    if one.state in {"withdrawn", "expired", "pending"}:
+    if one.state in {"withdrawn", "expired", "pending", "damaged"}:
         until = f" on {one.expires:%Y-%m-%d %H:%M} UTC" if one.state == "expired" and one.expires else ""
         cure = "no call of it is answered: syndic agree, if it should be"
         yield Finding(what=what, state="look", found=found + until, advice=cure)

@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from syndic.errors import IntegrityError
+from syndic.federation.requests import SERVER_NAME, Approval, Federation
 
 SITE_CLASS = "syndic.federation.site.PartySite"
 RELAY_CLASS = "syndic.runtime.flare.server.Relay"
-SERVER_NAME = "syndic-server"
 _ROLES = ("project_admin", "org_admin", "lead", "member")
 
 
-def server_kit(workspace: Path, *, host: str, port: int, federation: str) -> dict[str, Any]:
+def server_kit(workspace: Path, federation: Federation) -> dict[str, Any]:
     """Return the files of a server by their place in its workspace, except keys and certificates."""
     server = {
-        "name": federation,
-        "service": {"target": f"{host}:{port}", "scheme": "grpc"},
-        "admin_server": host,
-        "admin_port": port,
+        "name": federation.name,
+        "service": {"target": f"{federation.host}:{federation.port}", "scheme": "grpc"},
+        "admin_server": federation.host,
+        "admin_port": federation.port,
         "ssl_private_key": "server.key",
         "ssl_cert": "server.crt",
         "ssl_root_cert": "rootCA.pem",
@@ -55,18 +55,18 @@ def made_for(workspace: Path) -> bool:
     return isinstance(resources, dict) and bool(resources.get("snapshot_persistor") == _storage(workspace))
 
 
-def site_kit(*, name: str, host: str, port: int, federation: str) -> dict[str, Any]:
+def site_kit(approval: Approval) -> dict[str, Any]:
     """Return the files of a site by their place in its workspace, except keys and certificates."""
     server = {
-        "name": federation,
-        "service": {"target": f"{host}:{port}", "scheme": "grpc"},
+        "name": approval.federation,
+        "service": {"target": f"{approval.host}:{approval.port}", "scheme": "grpc"},
         "identity": SERVER_NAME,
     }
     client = {
         "ssl_private_key": "client.key",
         "ssl_cert": "client.crt",
         "ssl_root_cert": "rootCA.pem",
-        "fqsn": name,
+        "fqsn": approval.party,
         "is_leaf": True,
         "connection_security": "mtls",
         # nothing is sent to the server at registration
@@ -91,7 +91,9 @@ def site_kit(*, name: str, host: str, port: int, federation: str) -> dict[str, A
 def write_files(workspace: Path, files: dict[str, Any]) -> None:
     """Write the files of a server or a site."""
     for name, content in files.items():
-        _write(workspace / name, content)
+        path = workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_text(content))
 
 
 def check_files(workspace: Path, files: dict[str, Any]) -> None:
@@ -160,11 +162,6 @@ def _logging() -> dict[str, Any]:
         "handlers": {"file": handler},
         "loggers": {"root": {"level": "INFO", "handlers": ["file"]}},
     }
-
-
-def _write(path: Path, content: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_text(content))
 
 
 def _text(content: Any) -> str:

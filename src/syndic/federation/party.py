@@ -92,7 +92,7 @@ def accept(home: Path, approval: Approval) -> None:
     write_whole(startup / "client.crt", approval.certificate.encode())
     write_whole(startup / "rootCA.pem", approval.root.encode())
     write_whole(home / _CONNECTION, to_readable_json(approval))
-    write_files(workspace_of(home), _kit(approval))
+    write_files(workspace_of(home), site_kit(approval))
 
 
 def connection_of(home: Path) -> Approval:
@@ -112,7 +112,7 @@ def check_site(home: Path) -> Approval:
         IntegrityError: if a file of the kit was changed or one was added.
     """
     approval, startup = connection_of(home), workspace_of(home) / "startup"
-    check_files(workspace_of(home), _kit(approval))
+    check_files(workspace_of(home), site_kit(approval))
     root = certificates.read_certificate((startup / "rootCA.pem").read_bytes(), "rootCA.pem")
     chain = certificates.read_chain((startup / "client.crt").read_bytes(), "client.crt")
     certificates.check_chain(chain, root, name=approval.party)
@@ -158,15 +158,6 @@ def keep_inside(workspace: Path) -> None:
     temporary.mkdir(parents=True, exist_ok=True)
     temporary.chmod(0o700)
     os.environ["TMPDIR"] = str(temporary)
-
-
-def _kit(approval: Approval) -> dict[str, object]:
-    return site_kit(
-        name=approval.party,
-        host=approval.host,
-        port=approval.port,
-        federation=approval.federation,
-    )
 
 
 def _key_of(signed: x509.Certificate, startup: Path) -> Path:

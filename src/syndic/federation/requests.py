@@ -4,9 +4,9 @@ from typing import Final
 
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.federation.flare_config import SERVER_NAME
 from syndic.kernel import Member, PublicIdentity
 
+SERVER_NAME: Final = "syndic-server"
 # the engine tells the server from the sites by these names
 _TAKEN: Final = frozenset({"server", SERVER_NAME})
 

@@ -4,11 +4,10 @@ Nothing in that file is private: the parties and the steps are in the study, the
 """
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -20,6 +19,8 @@ from syndic.federation.coordinator import Coordinator
 from syndic.kernel import Delivery, Progress, Runtime, silent_progress
 from syndic.kernel.call import ENVELOPE_BYTES
 from syndic.runtime.flare.coordinator import Flare
+from syndic.runtime.flare.parts import MOST_AT_ONCE
+from syndic.runtime.gather import gather
 from syndic.study.document import Study, coordinator_of
 from syndic.study.party_folder import run_digest
 from syndic.study.release import Release
@@ -27,7 +28,6 @@ from syndic.study.run import check_runnable, run_study
 from syndic.study.study_folder import StudyFolder, write_whole
 
 _FILE = "progress.json"
-_MOST_AT_ONCE = 256
 
 
 def run(
@@ -38,6 +38,7 @@ def run(
     progress: Progress = silent_progress,
     seconds: float = 600.0,
     patience: float = 60.0,
+    replies: str | Path | None = None,
 ) -> Release:
     """Run a study between organisations, as `syndic run` does, and return the release.
 
@@ -51,77 +52,43 @@ def run(
         progress: called with the step, how much of it is done, and how much there is.
         seconds: how long a party may take for one step.
         patience: how long, in seconds, a party may be disconnected before it counts as silent.
+        replies: file for all signed calls and replies, to recompute the release from (`syndic recompute`).
 
     Raises:
         InputError: if the study is not usable, the folder is not a coordinator's, or its server does not run. Nothing
             was spent.
         PartyError: if a party refused, failed or stayed silent.
     """
-    coordinator = Coordinator.open(Path(folder))
-    return run_federated(study, coordinator, seed=rehearsal, progress=progress, seconds=seconds, patience=patience)
-
-
-def run_federated(
-    study: Study,
-    coordinator: Coordinator,
-    *,
-    seed: int | None = None,
-    progress: Progress = silent_progress,
-    seconds: float = 600.0,
-    patience: float = 60.0,
-    replies: Path | None = None,
-) -> Release:
-    """Run the study with the parties that are connected to the coordinator's server, and return the release.
-
-    As `run`, with the coordinator's folder open already; `seed` is that of a rehearsal, `replies` as in `run_study`.
-
-    Raises:
-        InputError: if the study is not usable, or the server does not run. Nothing was spent.
-        PartyError: if a party refused, failed or stayed silent.
-    """
-    digest = run_digest(study, seed)
+    coordinator, digest = Coordinator.open(Path(folder)), run_digest(study, rehearsal)
     with coordinator.audit.attempt("run", study=digest):
-        return _run(study, coordinator, digest, seed, progress, seconds, patience, replies)
-
-
-def _run(
-    study: Study,
-    coordinator: Coordinator,
-    digest: str,
-    seed: int | None,
-    progress: Progress,
-    seconds: float,
-    patience: float,
-    replies: Path | None,
-) -> Release:
-    check_runnable(study, seed)
-    check_list(study, coordinator)
-    most = study.limits.message_mb * 10**6 + ENVELOPE_BYTES
-    server = Flare(coordinator.socket, study=digest, most=most, patience=patience)
-    kept = coordinator.folder / "studies"
-    kept.mkdir(exist_ok=True)
-    kept.chmod(0o700)
-    # the study and the progress of the run, for other readers of the folder
-    StudyFolder.of(coordinator.folder, digest).put_study(study)
-    runtime = Watched(server, folder=coordinator.folder, run=digest, progress=progress)
-    try:
-        _wait_for(server, study, patience, runtime.progress)
-        release = run_study(
-            study,
-            runtime,
-            seed=seed,
-            folder=kept,
-            progress=runtime.progress,
-            seconds=seconds,
-            identity=coordinator.identity,
-            replies=replies,
-            checked=True,
-        )
-    except BaseException as error:
-        runtime.end(error)
-        raise
-    runtime.end(None)
-    return release
+        check_runnable(study, rehearsal)
+        check_list(study, coordinator)
+        most = study.limits.message_mb * 10**6 + ENVELOPE_BYTES
+        server = Flare(coordinator.socket, study=digest, most=most, patience=patience)
+        kept = coordinator.folder / "studies"
+        kept.mkdir(exist_ok=True)
+        kept.chmod(0o700)
+        # the study and the progress of the run, for other readers of the folder
+        StudyFolder.of(coordinator.folder, digest).put_study(study)
+        runtime = Watched(server, folder=coordinator.folder, run=digest, progress=progress)
+        try:
+            _wait_for(server, study, patience, runtime.progress)
+            release = run_study(
+                study,
+                runtime,
+                seed=rehearsal,
+                folder=kept,
+                progress=runtime.progress,
+                seconds=seconds,
+                identity=coordinator.identity,
+                replies=replies,
+                checked=True,
+            )
+        except BaseException as error:
+            runtime.end(error)
+            raise
+        runtime.end(None)
+        return release
 
 
 def check_list(study: Study, coordinator: Coordinator) -> None:
@@ -160,10 +127,9 @@ def _wait_for(runtime: Flare, study: Study, patience: float, progress: Progress)
 
 
 class Asked(Document):
-    """A step: how often it was asked, the answers of all parties, and who did not answer the last time."""
+    """A step: the answers of all parties, and who did not answer the last time."""
 
     step: str
-    times: int
     silent: tuple[str, ...]
     at: datetime
     answered: int = 0
@@ -224,6 +190,7 @@ class Watched:
         self._runtime = runtime
         self._folder = folder
         self._progress = progress
+        self._lock = threading.Lock()
         self._state = RunState(run=run, process=os.getpid(), updated=datetime.now(UTC))
         self._put()
 
@@ -235,23 +202,24 @@ class Watched:
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
         """Send every party its bytes through the wrapped runtime."""
-        replies: dict[str, bytes] = {}
-        silent: dict[str, str] = {}
         self._put(waiting=tuple(calls), sent_bytes=self._state.sent_bytes + sum(map(len, calls.values())))
-        with ThreadPoolExecutor(max_workers=min(_MOST_AT_ONCE, len(calls))) as pool:
-            # a single call has no progress
-            one = partial(self._runtime.send, seconds=seconds, arrived=lambda _done: None)
-            for future in as_completed([pool.submit(one, {party: data}) for party, data in calls.items()]):
-                delivery = future.result()
-                replies |= delivery.replies
-                silent |= delivery.silent
-                self._put(
-                    waiting=tuple(party for party in calls if party not in replies and party not in silent),
-                    received_bytes=self._state.received_bytes + sum(map(len, delivery.replies.values())),
-                )
-                arrived(len(replies))
-        self._put(asked=self._asked(tuple(silent), len(replies)))
-        return Delivery(replies=replies, silent=silent)
+        delivery = gather(calls, self._exchange, seconds=seconds, arrived=arrived, at_once=MOST_AT_ONCE)
+        self._put(asked=self._asked(tuple(delivery.silent), len(delivery.replies)))
+        return delivery
+
+    def _exchange(self, party: str, data: bytes, deadline: float) -> bytes | str:
+        """Return the reply of one party, or the reason why there is none; record that it is no longer waited for."""
+        left = max(deadline - time.monotonic(), 0.0)
+        # a single call has no progress
+        delivery = self._runtime.send({party: data}, seconds=left, arrived=lambda _done: None)
+        outcome = delivery.replies.get(party, delivery.silent.get(party, ""))
+        received = len(outcome) if isinstance(outcome, bytes) else 0
+        with self._lock:
+            self._put(
+                waiting=tuple(one for one in self._state.waiting if one != party),
+                received_bytes=self._state.received_bytes + received,
+            )
+        return outcome
 
     def end(self, error: BaseException | None) -> None:
         """Record how the run ended."""
@@ -262,12 +230,9 @@ class Watched:
         self._runtime.close()
 
     def _asked(self, silent: tuple[str, ...], answered: int) -> tuple[Asked, ...]:
-        known = {one.step: one for one in self._state.asked}
-        before, step = known.get(self._state.step), self._state.step
-        times, before_now = (before.times, before.answered) if before else (0, 0)
-        known[step] = Asked(
-            step=step, times=times + 1, silent=silent, at=datetime.now(UTC), answered=before_now + answered
-        )
+        known, step = {one.step: one for one in self._state.asked}, self._state.step
+        before = known[step].answered if step in known else 0
+        known[step] = Asked(step=step, silent=silent, at=datetime.now(UTC), answered=before + answered)
         return tuple(known.values())
 
     def _put(self, **changed: Any) -> None:

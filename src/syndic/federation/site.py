@@ -9,7 +9,6 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import final
@@ -29,8 +28,6 @@ _IDLE_SECONDS = 120.0
 _LOOK_SECONDS = 15.0
 _UNHEARD_SECONDS = 10.0
 _ATTEMPTS = 3
-# the engine runs in its workspace, where no module is found
-_PYTHON = (sys.executable, "-P", "-m")
 
 
 @final
@@ -55,7 +52,7 @@ class PartySite(Site):
         """Register again by restarting this process; its state is in files."""
         sys.stdout.write("the server does not answer; connecting anew\n")
         sys.stdout.flush()
-        os.execv(sys.executable, [*_PYTHON, "syndic", "join", str(self._home.folder)])  # noqa: S606
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "syndic", "join", str(self._home.folder)])  # noqa: S606
 
     def unheard(self) -> None:
         """Report if another process takes the connection, such as one with a copy of the folder."""
@@ -85,7 +82,7 @@ class PartySite(Site):
     def answer(self, study: str, data: bytes) -> bytes:
         """Return the answer of the study's own process; calls of one study wait for each other."""
         with self._guard:
-            worker = self._workers.setdefault(study, _Worker(study, self._home.folder, self.most(study)))
+            worker = self._workers.setdefault(study, _Worker(study, self._home, self.most(study)))
         return worker.answer(data)
 
     def _stop_idle(self) -> None:
@@ -100,9 +97,9 @@ class PartySite(Site):
 class _Worker:
     """The process that answers one study."""
 
-    def __init__(self, study: str, home: Path, most: int) -> None:
+    def __init__(self, study: str, home: PartyFolder, most: int) -> None:
         self._study = study
-        self._runtime = Processes({study: serving(study, home)}, most=most)
+        self._runtime = Processes({study: home.command(study=study)}, most=most)
         self._lock = threading.Lock()
         self._used = time.monotonic()
 
@@ -123,12 +120,3 @@ class _Worker:
     def stop(self) -> None:
         """Close the connection, so that the process closes its files and ends."""
         self._runtime.close()
-
-
-def serving(study: str, home: Path) -> Callable[[int], Sequence[str]]:
-    """Return the command of the process that answers a study of a party folder on an inherited socket."""
-
-    def command(descriptor: int) -> Sequence[str]:
-        return [*_PYTHON, "syndic.study.serve", "--home", str(home), "--study", study, "--socket", str(descriptor)]
-
-    return command

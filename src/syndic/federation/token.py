@@ -2,35 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NoReturn, final
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document
 from syndic.errors import InputError, MissingExtraError
-from syndic.study.study_folder import write_whole
 
 _KEY_BITS = 3072
 
 
 @final
 class TokenKey(Document):
-    """Where a key is: the PKCS#11 module (a shared library), the token's label and the key's."""
+    """Where a key is: the PKCS#11 module (a shared library), the token's label and the key's. None of it is secret."""
 
     module: str
     token: str
     label: str = "syndic root"
-
-    @classmethod
-    def read(cls, path: Path) -> "TokenKey":
-        """Read where a key is."""
-        return from_file(path, cls)
-
-    def write(self, path: Path) -> None:
-        """Write where the key is; nothing of it is secret."""
-        write_whole(path, to_readable_json(self))
 
 
 def open_key(place: TokenKey, ask: Callable[[str], str], *, make: bool = False) -> rsa.RSAPrivateKey:

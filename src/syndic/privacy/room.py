@@ -38,7 +38,7 @@ def refusal(dataset: str, charged: Charged, events: Sequence[Event], cap: Budget
     )
     if asked == inf:
         return text + delta_needed(events, cap)
-    if now.epsilon == inf:
+    if now.epsilon is None:
         return f"{text}for what was charged before, {delta_needed((), cap)}"
     largest = largest_fitting(replace(charged, alone=alone), events, cap)
     if not largest and now.left:
@@ -68,8 +68,8 @@ def rounded_down(number: Fraction) -> str:
     return f"{digits.normalize():f}"
 
 
-def _number(epsilon: Fraction | float) -> str:
-    return "unbounded" if epsilon == inf else f"{float(epsilon):.6g}"
+def _number(epsilon: Fraction | float | None) -> str:
+    return "unbounded" if epsilon is None or epsilon == inf else f"{float(epsilon):.6g}"
 
 
 def _weaker(event: Event, factor: Fraction) -> Event:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from math import inf, isinf
+from math import isinf
 from typing import Final
 
 from syndic.document import Document
@@ -18,11 +18,14 @@ STUDY_COLUMNS: Final = ("study", "data set", "cost", "charged", "spent after it"
 
 
 class Spending(Document, frozen=True, kw_only=True):
-    """What was spent on a data set: `epsilon` at the cap's `delta`, and what is `left` of the cap."""
+    """What was spent on a data set: `epsilon` at the cap's `delta`, and what is `left` of the cap.
+
+    `epsilon` is None where none at this delta covers what was spent.
+    """
 
     dataset: str
     cost: Cost
-    epsilon: Fraction | float
+    epsilon: Fraction | None
     delta: Fraction
     cap: Budget
     left: Fraction
@@ -30,14 +33,15 @@ class Spending(Document, frozen=True, kw_only=True):
     @classmethod
     def of(cls, dataset: str, charged: Charged, cap: Budget) -> "Spending":
         """Return what was charged, at the cap's delta."""
-        epsilon = charged.epsilon(cap)
-        left = Fraction(0) if isinf(epsilon) else max(Fraction(0), cap.epsilon - Fraction(epsilon))
+        found = charged.epsilon(cap)
+        epsilon = None if isinf(found) else Fraction(found)
+        left = Fraction(0) if epsilon is None else max(Fraction(0), cap.epsilon - epsilon)
         return cls(dataset=dataset, cost=charged.cost, epsilon=epsilon, delta=cap.delta, cap=cap, left=left)
 
     @property
     def fits(self) -> bool:
         """Whether the cap covers it."""
-        return self.epsilon <= self.cap.epsilon
+        return self.epsilon is not None and self.epsilon <= self.cap.epsilon
 
     def __str__(self) -> str:
         delta = f" (delta {float(self.delta):g})" if self.delta else ""
@@ -54,18 +58,18 @@ class StudySpending(Document, frozen=True, kw_only=True):
     dataset: str
     study: str
     price: Price
-    charged: Fraction | float
+    charged: Fraction | None
     after: Spending
 
     @property
     def complete(self) -> bool:
         """Whether everything that the study may charge was charged."""
-        return self.price.epsilon is None or self.charged >= self.price.epsilon
+        return self.price.epsilon is None or self.charged is None or self.charged >= self.price.epsilon
 
     @property
     def row(self) -> tuple[str, ...]:
         """The texts of a table with `STUDY_COLUMNS`."""
-        charged = "nothing" if not self.charged else "in full" if self.complete else f"epsilon {shown(self.charged)}"
+        charged = "nothing" if self.charged == 0 else "in full" if self.complete else f"epsilon {shown(self.charged)}"
         name = f"{self.price.study} ({self.study[:12]})" if self.price.study else self.study[:24]
         after, cap = shown(self.after.epsilon), shown(self.after.cap.epsilon)
         return name, self.dataset, str(self.price), charged, after, cap
@@ -83,7 +87,7 @@ def cost_sentence(price: Price, after: Spending) -> str:
         then += f" at the cap's delta, {float(after.delta):g}"
     elif price.delta:
         then += f", at delta {float(price.delta):g}"
-    if isinf(after.epsilon):
+    if after.epsilon is None:
         return f"{costs}; it does not fit under your cap: {delta_needed((), after.cap)}"
     return f"{costs}; {then}" + ("" if after.fits else ": more than the cap, so the study will be refused")
 
@@ -137,7 +141,7 @@ def by_study(entries: Iterable[Entry], caps: dict[str, Budget]) -> tuple[StudySp
                 dataset=dataset,
                 study=study,
                 price=price,
-                charged=inf if isinf(cost) else Fraction(cost),
+                charged=None if isinf(cost) else Fraction(cost),
                 after=Spending.of(dataset, Charged(cost=after, first=first, alone=alone), cap),
             )
         )

@@ -41,8 +41,8 @@ class _Worker:
 class Processes:
     """Runs one command per party; the command must call `serve` on the socket it inherits."""
 
-    def __init__(self, commands: Mapping[str, Callable[[int], Sequence[str]]], *, most: int) -> None:
-        """Start nothing yet. `commands[party](descriptor)` is the command line; `most` bounds a message in bytes."""
+    def __init__(self, commands: Mapping[str, Sequence[str]], *, most: int) -> None:
+        """Start nothing yet. A command gets the descriptor of its socket as last argument; `most` bounds a message."""
         self._commands = commands
         self._most = most + ENVELOPE_BYTES
         self._workers: dict[str, _Worker] = {}
@@ -86,7 +86,7 @@ class Processes:
     def _worker(self, party: str) -> _Worker:
         if party not in self._workers:
             here, there = socket.socketpair()
-            command = self._commands[party](there.fileno())
+            command = [*self._commands[party], str(there.fileno())]
             # its own session: an interrupt at the terminal is handled by this process only
             process = subprocess.Popen(command, pass_fds=[there.fileno()], start_new_session=True)
             there.close()

@@ -26,7 +26,9 @@ __all__ = ["Agreement", "Offer", "Standing", "agree", "consider", "decline", "re
 
 DEFAULT_DAYS: Final = 90
 _DECLINED: Final = "declined.json"
-State = Literal["pending", "declined", "agreed", "withdrawn", "expired", "finished"]
+State = Literal[
+    "pending", "declined", "agreed", "running", "withdrawn", "expired", "finished", "failed", "stopped", "damaged"
+]
 
 
 @final
@@ -81,14 +83,16 @@ class Declined(Document):
 
 @final
 class Standing(Document):
-    """The state of one study at this owner; `since` is when it was received, declined, agreed to or withdrawn.
+    """The state of one study in a folder; `run` is the digest of the run, another than the study's in a rehearsal.
 
-    `by` is who agreed.
+    `since` is when it was received, declined, agreed to or withdrawn, `by` who agreed.
     """
 
     study: str
     run: str
     state: State
+    edition: int = 1
+    method: str = ""
     rehearsal: int | None = None
     expires: datetime | None = None
     since: datetime | None = None
@@ -196,7 +200,7 @@ def decline(home: PartyFolder, run: str, *, why: str = "") -> None:
     """Store the owner's refusal of a study that was never agreed to. Nobody else learns of it."""
     for one in studies(home):
         if one.run == run:
-            if one.state not in {"pending", "declined"}:
+            if one.state not in {"pending", "declined", "damaged"}:
                 raise RefusedError(f"{one.study} is {one.state}: withdraw instead")
             declined = Declined(why=why[:1000], at=datetime.now(UTC))
             with home.audit.attempt("decline", study=run, why=why):
@@ -261,11 +265,18 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
         study, agreement = stored.study(), stored.agreement(party.name)
     except (InputError, RefusedError) as error:
         # nothing is answered for it, and the other studies are still listed
-        return Standing(study=f"damaged: {error}", run=stored.digest, state="pending")
+        return Standing(study=f"damaged: {error}", run=stored.digest, state="damaged")
+    received = Standing(
+        study=study.name,
+        run=study.digest,
+        state="pending",
+        edition=study.edition,
+        method=study.protocol.title,
+        since=stored.time_of("study.json"),
+    )
     if agreement is None:
         declined = (stored.folder / _DECLINED).exists()
-        since = stored.time_of(_DECLINED if declined else "study.json")
-        return Standing(study=study.name, run=study.digest, state="declined" if declined else "pending", since=since)
+        return replace(received, state="declined", since=stored.time_of(_DECLINED)) if declined else received
     booked = booking(study, party, agreement.run).name
     last = ledger.standing(booked)
     if last is None:
@@ -276,13 +287,13 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
         state = "finished"
     else:
         state = "expired" if datetime.now(UTC) >= agreement.expires else "agreed"
-    return Standing(
-        study=study.name,
+    return replace(
+        received,
         run=agreement.run,
         state=state,
         rehearsal=agreement.rehearsal,
         expires=agreement.expires,
-        since=stored.time_of("study.json") if last is None else datetime.fromisoformat(last.time),
+        since=received.since if last is None else datetime.fromisoformat(last.time),
         by=agreement.person,
     )
 

@@ -64,7 +64,7 @@ def unconfirmed(text: str) -> tuple[Unconfirmed, ...]:
         if heading:
             place = heading[1].removesuffix("s") if line.lstrip().startswith("[[") else heading[1]
         elif pair and pair[0] == "name":
-            name = _name_of(pair[1])
+            name = str(plain(pair[1]))
             place = name if 0 < len(name) <= _LONG_NAME else place
         if line.rstrip().endswith(READ):
             key, value = pair or ("", "")
@@ -87,7 +87,7 @@ def confirm(text: str, choose: Callable[[Unconfirmed], str], folder: Path | None
         lines[one.line] = kept if chosen == one.value else f"{one.key} = {read_value(one.key, chosen)}"
     lines = [line for line in lines if not line.lstrip().startswith("#")]
     study = Study.loads("\n".join(lines), folder)
-    delta = default_delta(_largest(study))
+    delta = default_delta(study.people or 1)
     for place, line in enumerate(lines):
         if line.rstrip().endswith(DEFAULT_DELTA):
             lines[place] = f"delta = {float(delta):g}"
@@ -206,6 +206,14 @@ def read_value(key: str, typed: str) -> str:
     raise InputError(f"{key}: {typed[:40]!r} is not a value")
 
 
+def plain(value: str) -> Any:
+    """Return what a TOML value stands for; a text that is none stands for itself."""
+    try:
+        return tomllib.loads(f"x = {value}")["x"]
+    except (ValueError, RecursionError):
+        return value
+
+
 def toml_of(value: Any) -> str:
     """Return a text, number, date or list as TOML on one line."""
     if isinstance(value, str):
@@ -221,18 +229,6 @@ def comment(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def _largest(study: Study) -> int:
-    numbers = [party.people or 1 for party in study.parties]
-    return max(numbers) if study.partition == "vertical" else sum(numbers)
-
-
-def _name_of(value: str) -> str:
-    try:
-        return str(tomllib.loads(f"name = {value}")["name"])
-    except (ValueError, RecursionError):
-        return ""
-
-
 def _section(lines: list[str], first: int, after: int) -> Section:
     pairs = {number: pair for number in range(first + 1, after) if (pair := _pair(lines[number]))}
     notes = 0
@@ -243,7 +239,7 @@ def _section(lines: list[str], first: int, after: int) -> Section:
     return Section(
         key=hashlib.sha256("\n".join(lines[first:end]).encode()).hexdigest()[:16],
         table=heading[1] if heading else "",
-        name=_name_of(values.pop("name", "")),
+        name=str(plain(values.pop("name", ""))),
         values=values,
         read=tuple(key for number, (key, _) in pairs.items() if lines[number].rstrip().endswith(READ)),
         notes=tuple(line.lstrip("# ") for line in lines[first - notes : first]),

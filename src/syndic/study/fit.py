@@ -22,7 +22,7 @@ from syndic.data.people import rows_of_people
 from syndic.data.ranged import Ranged
 from syndic.data.reading import key_of, text_of
 from syndic.data.source import check_columns
-from syndic.document import Document, from_file
+from syndic.document import Document
 from syndic.errors import InputError, MissingExtraError
 from syndic.kernel import member, schema_of
 from syndic.methods import Align
@@ -30,7 +30,7 @@ from syndic.privacy import Unit
 from syndic.study.document import Study, alignment_of
 from syndic.study.fit_ids import IdFit, fit_ids
 from syndic.study.fit_rows import CUT, PRIVATE, BoundLine, bounds_of, number_of_rows, percent, rows_cut
-from syndic.study.party_folder import PartyFile, PartyFolder, beside
+from syndic.study.party_folder import PartyFile, PartyFolder, party_file
 from syndic.study.party_rows import order_of
 
 _MOST: Final = 0.5
@@ -363,8 +363,5 @@ def _common(home: PartyFolder, study: Study, party: PartyFile, seed: int | None)
 
 def _opened(source: Any) -> tuple[Source, tuple[str, ...]]:
     """Return the rows of a source, a party file or its path, and the id columns that it names."""
-    if isinstance(source, str | Path) and Path(source).name.endswith("party.toml"):
-        source = beside(Path(source).parent, from_file(source, PartyFile))
-    if isinstance(source, PartyFile):
-        return open_source(source.source), source.id_columns
-    return open_source(source), ()
+    party = source if isinstance(source, PartyFile) else party_file(source)
+    return (open_source(source), ()) if party is None else (open_source(party.source), party.id_columns)

@@ -7,11 +7,12 @@ keys, one ledger for all studies, and a folder for each study that its owner was
 
 import hashlib
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Self, final
 
 import msgspec
 
@@ -51,6 +52,15 @@ class PartyFile(Document):
     cap: Budget
     id: str | tuple[str, ...] = ()
     ledger: str | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a party file; its paths are relative to its folder."""
+        party, here = from_file(path, cls), path.parent.absolute()
+        named = {name: getattr(party.source, name) for name in ("path", "duckdb")}
+        found = {name: str(here / file) for name, file in named.items() if file is not None}
+        ledger = None if party.ledger is None else str(here / party.ledger)
+        return msgspec.structs.replace(party, source=msgspec.structs.replace(party.source, **found), ledger=ledger)
 
     @property
     def id_columns(self) -> tuple[str, ...]:
@@ -98,7 +108,7 @@ class PartyFolder:
 
     def owner(self) -> PartyFile:
         """Return the owner's `party.toml`."""
-        return beside(self.folder, from_file(self.folder / "party.toml", PartyFile))
+        return PartyFile.read(self.folder / "party.toml")
 
     def identity(self, study: Study, name: str) -> Identity:
         """Return the organisation's keys; raise `InputError` if the study names other keys for this party."""
@@ -251,6 +261,16 @@ class PartyFolder:
         )
         return Node(method=study.protocol, state=state)
 
+    def command(self, *, study: str | None = None, seed: int | None = None) -> list[str]:
+        """Return the command of the process that answers from this folder; the descriptor of a socket comes last.
+
+        It answers the folder's one study, with the `seed` of a simulation, or the agreed `study` with this digest.
+        """
+        # -P: no module is taken from the folder in which it is started
+        module = [sys.executable, "-P", "-m", "syndic.study.serve", "--home", str(self.folder)]
+        options = {"--study": study, "--seed": seed}
+        return [*module, *(str(part) for one in options.items() if one[1] is not None for part in one), "--socket"]
+
     @contextmanager
     def logging(self, name: str) -> Iterator[None]:
         """Write the party's log messages to its own log file only."""
@@ -296,12 +316,10 @@ def check_owner(study: Study, party: PartyFile, account: Account, ledger: Ledger
         )
 
 
-def beside(folder: Path, party: PartyFile) -> PartyFile:
-    """Return the party file with its paths taken relative to its folder."""
-    here, source = folder.absolute(), party.source
-    found = {name: str(here / file) for name in ("path", "duckdb") if (file := getattr(source, name)) is not None}
-    ledger = None if party.ledger is None else str(here / party.ledger)
-    return msgspec.structs.replace(party, source=msgspec.structs.replace(source, **found), ledger=ledger)
+def party_file(source: Any) -> PartyFile | None:
+    """Return the party file if the source is the path of one."""
+    named = isinstance(source, str | Path) and Path(source).name.endswith("party.toml")
+    return PartyFile.read(Path(source)) if named else None
 
 
 def run_digest(study: Study, seed: int | None) -> str:

@@ -160,30 +160,22 @@ class Release:
         return paths
 
     def _move_earlier(self, folder: Path) -> None:
-        """Move the release of another run out of the way: neither may overwrite a part of the other."""
+        """Move the release of another run out of the way: neither may overwrite a part of the other.
+
+        Of a release that cannot be read, what would be overwritten is moved, unless it is a part of this one.
+        """
         try:
             earlier = Release.load(folder)
+            name, stays = earlier.study.digest[:_LETTERS], self._is_in(folder)
         except InputError:
-            self._move_unread(folder)
+            study, earlier, name = folder / "study.json", self, "unread"
+            stays = not study.is_file() or study.read_bytes() == to_readable_json(self.study)
+        if stays:
             return
-        if self._is_in(folder):
-            return
-        name = earlier.study.digest[:_LETTERS]
         places = (folder / "earlier" / (name if number == 1 else f"{name}-{number}") for number in count(1))
         kept = next(place for place in places if not place.exists())
-        written = [path.relative_to(kept) for path in earlier.write(kept)]
-        for path in (*written, Path("report.html")):
-            if (folder / path).exists():
-                (folder / path).replace(kept / path)
-
-    def _move_unread(self, folder: Path) -> None:
-        """Move what would be overwritten of a release that cannot be read, unless it is a part of this one."""
-        study = folder / "study.json"
-        if not study.is_file() or study.read_bytes() == to_readable_json(self.study):
-            return
-        kept = next(place for number in count(1) if not (place := folder / "earlier" / f"unread-{number}").exists())
         with TemporaryDirectory() as draft:
-            files = [path.relative_to(draft) for path in self._write(Path(draft))]
+            files = [path.relative_to(draft) for path in earlier._write(Path(draft))]
         for path in (*files, Path("report.html")):
             if (folder / path).exists():
                 (kept / path).parent.mkdir(parents=True, exist_ok=True)

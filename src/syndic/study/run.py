@@ -54,8 +54,8 @@ def run_study(  # noqa: PLR0913  # most by name
     """
     if not checked:
         check_runnable(study, seed)
-    if signatures and identified(study):
-        _check_coordinator(study, identity)
+    if signatures and identified(study) and (identity is None or identity.public != coordinator_of(study)):
+        raise InputError(f"{study.name}: parties answer only the coordinator that the study names, with its keys")
     if replies is not None:
         check_open(study)
     digest = run_digest(study, seed)
@@ -83,11 +83,6 @@ def run_study(  # noqa: PLR0913  # most by name
         session.end()
     statement = state(study, simulated=seed is not None, version=__version__)
     return Release(study=study, result=result, statement=statement, transcript=tuple(session.transcript))
-
-
-def _check_coordinator(study: Study, identity: Identity | None) -> None:
-    if identity is None or identity.public != coordinator_of(study):
-        raise InputError(f"{study.name}: parties answer only the coordinator that the study names, with its keys")
 
 
 def check_runnable(study: Study, seed: int | None) -> None:

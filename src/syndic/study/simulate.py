@@ -1,8 +1,7 @@
 """Run a study with all parties on this machine."""
 
-import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
@@ -11,13 +10,12 @@ import msgspec
 import pyarrow as pa
 
 from syndic.data import Source, SourceSpec, open_source
-from syndic.document import from_file
 from syndic.errors import InputError
 from syndic.kernel import Node, Progress, Runtime, account_of, owner_of, parties_of, schema_of, silent_progress
 from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
 from syndic.study.document import Study
-from syndic.study.party_folder import PartyFile, PartyFolder, beside
+from syndic.study.party_folder import PartyFile, PartyFolder, party_file
 from syndic.study.party_rows import id_columns_of
 from syndic.study.release import Release
 from syndic.study.run import check_runnable, run_study
@@ -120,7 +118,7 @@ def _open(
         return Local({name: opened(name) for name in homes}, reopen=opened)
     if runtime == "processes":
         most = study.limits.message_mb * 10**6
-        return Processes({name: _command(home, seed) for name, home in homes.items()}, most=most)
+        return Processes({name: home.command(seed=seed) for name, home in homes.items()}, most=most)
     raise InputError(f"runtime ({runtime}) must be 'local' or 'processes'")
 
 
@@ -129,8 +127,8 @@ def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tupl
     owner = _owners(study)[name]
     main = PartyFolder(folder=home.folder.with_name(owner))
     ledger = None if owner == name else str(main.ledger.absolute())
-    if isinstance(source, str | Path) and Path(source).name.endswith("party.toml"):
-        party = beside(Path(source).parent, from_file(source, PartyFile))
+    party = party_file(source)
+    if party is not None:
         if party.name not in {name, owner}:
             raise InputError(f"{source}: this file is for party '{party.name}', not for '{name}'")
         return msgspec.structs.replace(party, name=name, ledger=ledger), None
@@ -156,16 +154,6 @@ def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tupl
 def _columns(study: Study, name: str, id_columns: tuple[str, ...]) -> tuple[str, ...]:
     person = (study.unit.person,) if study.unit.person else ()
     return tuple(dict.fromkeys([*schema_of(study, name).inputs, *person, *id_columns]))
-
-
-def _command(home: PartyFolder, seed: int | None) -> Callable[[int], Sequence[str]]:
-    options = [] if seed is None else ["--seed", str(seed)]
-
-    def command(descriptor: int) -> Sequence[str]:
-        module = [sys.executable, "-m", "syndic.study.serve"]
-        return [*module, "--home", str(home.folder), "--socket", str(descriptor), *options]
-
-    return command
 
 
 def _write_rows(source: Source, path: Path, columns: tuple[str, ...]) -> None:

@@ -1,7 +1,10 @@
 """One study in a party folder: the party's copy of the study and its owner's signed agreement."""
 
+import fcntl
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,10 +116,23 @@ class StudyFolder:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step: another process reads the old content or the new, never a part."""
+    """Write a file in one step, for the account of its owner: others read the old content or the new, never a part."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_bytes(content)
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
     draft.replace(path)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let other processes that change files of this folder wait until this one is done."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def write_new(path: Path, text: str) -> None:

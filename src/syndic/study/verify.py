@@ -78,18 +78,14 @@ def differences(release: Release, replies: Path, *, seed: int | None = None) -> 
     Raises:
         IntegrityError: as `recompute` does.
     """
-    found = recompute(release.study, replies, seed=seed)
+    released, found = _written(release.result), _written(recompute(release.study, replies, seed=seed))
+    return tuple(name for name in sorted({*released, *found}) if released.get(name) != found.get(name))
+
+
+def _written(result: Result) -> dict[str, bytes]:
+    """Return the files of a result by name."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, result in (("released", release.result), ("recomputed", found)):
-            (Path(folder) / name).mkdir()
-            result.write(Path(folder) / name)
-        names = sorted({*release.result.files(), *found.files()})
-        return tuple(name for name in names if not _same(Path(folder) / "released" / name, name))
-
-
-def _same(released: Path, name: str) -> bool:
-    other = released.parents[1] / "recomputed" / name
-    return released.is_file() and other.is_file() and released.read_bytes() == other.read_bytes()
+        return {str(path.relative_to(folder)): path.read_bytes() for path in result.write(Path(folder))}
 
 
 def _read(file: BinaryIO, name: str) -> Iterator[Carried]:

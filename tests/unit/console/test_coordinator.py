@@ -83,7 +83,7 @@ def test_nothing_of_an_owner_is_there(federation: tuple[Coordinator, Study]) -> 
     assert "ledger" not in described
     page = visitor.get(f"/studies/{study.digest}")
     assert "Agree" not in page
-    assert visitor.ask("GET", f"/studies/{study.digest}")["cost"] is None
+    assert visitor.ask("GET", f"/studies/{study.digest}")["offer"] is None
 
 
 class Slow:

@@ -58,7 +58,7 @@ class Room:
     def stream(self, label: str) -> Randomness:
         return self.randomness(label)
 
-    def spent(self) -> Fraction | float:
+    def spent(self) -> Fraction | None:
         with Ledger.open(self.folder / "ledger.sqlite") as ledger:
             ledger.verify()
             return ledger.spent("people").epsilon

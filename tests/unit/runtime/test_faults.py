@@ -121,7 +121,7 @@ while (head := line.recv(8)):
 
 
 def test_a_process_is_killed_and_started_anew() -> None:
-    runtime = Processes({"north": lambda socket: [sys.executable, "-c", SERVER, str(socket)]}, most=MOST)
+    runtime = Processes({"north": [sys.executable, "-c", SERVER]}, most=MOST)
 
     def number() -> int:
         return int(runtime.send({"north": b"who"}, seconds=60.0, arrived=lambda _: None).replies["north"])

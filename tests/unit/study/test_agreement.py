@@ -179,7 +179,7 @@ def test_a_damaged_study_does_not_keep_an_owner_from_withdrawing_from_others(
     (StudyFolder.of(home.folder, organisations.run).folder / file).write_text("rubbish")
     assert withdraw(home, second.digest) == second.digest
     assert {one.run[:16]: one.state for one in studies(home)} == {
-        organisations.run[:16]: "pending",
+        organisations.run[:16]: "damaged",
         second.digest[:16]: "withdrawn",
     }
 

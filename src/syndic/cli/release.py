@@ -1,4 +1,4 @@
-"""`report`, `export`: a release for people to read, and its metadata for catalogues."""
+"""`report`, `interval`, `evaluate`, `compare`, `recompute`, `export`: what can be done with a release."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -9,9 +9,11 @@ import click
 
 from syndic.cli import show
 from syndic.cli.groups import example
-from syndic.cli.show import JSON, PATH
-from syndic.errors import InputError
-from syndic.study import Release, Study
+from syndic.cli.show import FOLDER, JSON, PATH
+from syndic.cli.study import named
+from syndic.errors import InputError, IntegrityError
+from syndic.study import Release, Study, verify
+from syndic.study.differences import differences
 
 if TYPE_CHECKING:
     from syndic.report import About
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
         "syndic report run --party north --source north.csv --ledger ledger.sqlite",
     )
 )
-@click.argument("folder", type=PATH)
+@FOLDER
 @click.option(
     "--out", "path", type=PATH, help="File to write.  [default: FOLDER/report.html, or owner-report-PARTY.html]"
 )
@@ -54,6 +56,110 @@ def report(
     text = f"wrote {written}" + (f" - OWNER ONLY, for {party} alone" if party else "")
     facts = {"file": str(written), "owner": party, "digest": release.statement.digest}
     show.as_json_or(text, facts, as_json=as_json)
+
+
+@click.command(
+    epilog=example(
+        "syndic interval run 'mean(age)' 'mean(ill, given=smoker)'",
+        "syndic interval run 'logistic(ill, age, sex)' --confidence 0.9 --json",
+    )
+)
+@FOLDER
+@click.argument("questions", nargs=-1, required=True, metavar="QUESTION...")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="How often intervals cover.")
+@JSON
+def interval(folder: Path, questions: tuple[str, ...], confidence: float, as_json: bool) -> None:
+    """Answer questions from a release with intervals. Reads no row and spends nothing.
+
+    A QUESTION has mean, odds, linear, logistic or quantile of columns, with given=CONDITION. Intervals account for
+    sampling and noise. If the noisy tables do not answer, the reason is printed.
+    """
+    release = Release.load(folder)
+    found = [release.interval(question, confidence=confidence) for question in questions]
+    show.as_json_or("\n".join(map(str, found)), found, as_json=as_json)
+
+
+@click.command(
+    epilog=example(
+        "syndic evaluate run -s north=north.csv -s south=south.csv",
+        "syndic evaluate run -s north=north.csv --target smoker --out mine.html",
+    )
+)
+@FOLDER
+@show.sources("A party's real rows: .csv, .parquet, .arrow or its party.toml. For some or all parties.")
+@click.option(
+    "--target", metavar="COLUMN", help="Column to predict; default: the study's, else the last of two values."
+)
+@click.option("--full", is_flag=True, help="All scores: private baselines, more models and sets. Takes minutes.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of splits, resamples and baselines.")
+@click.option("--out", "target_file", metavar="FILE", type=PATH, help="Also write a .json, .txt or .html file.")
+@JSON
+def evaluate(
+    folder: Path,
+    sources: tuple[str, ...],
+    target: str | None,
+    full: bool,
+    seed: int,
+    target_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare a release with real rows, for their owner only.
+
+    Scores the release in FOLDER beside baselines, in seconds; notes say what was sampled. Adds no noise and
+    spends nothing, so the scores are not private.
+    """
+    # other verbs need no scores
+    from syndic.evaluation import evaluate as evaluate_release  # noqa: PLC0415
+    from syndic.evaluation.evaluation import check_target  # noqa: PLC0415
+
+    if target_file is not None:
+        check_target(target_file)
+    with show.progress_bar("evaluate", shown=not as_json) as progress:
+        release = Release.load(folder)
+        evaluation = evaluate_release(release, named(sources), seed=seed, target=target, full=full, progress=progress)
+    show.as_json_or(evaluation, evaluation, as_json=as_json)
+    if target_file is not None:
+        evaluation.write(target_file)
+        click.echo(f"wrote {target_file}", err=as_json)
+
+
+@click.command(epilog=example("syndic compare run-2025 run-2026"))
+@click.argument("first", type=PATH)
+@click.argument("second", type=PATH)
+@JSON
+def compare(first: Path, second: Path, as_json: bool) -> None:
+    """Compare two releases: their statements and their columns."""
+    with show.progress_bar("compare", shown=not as_json):
+        changes, columns = differences(Release.load(first), Release.load(second))
+    if as_json:
+        show.as_json({"changes": changes, "columns": columns})
+        return
+    show.as_table(
+        "statements that differ",
+        ("key", str(first), str(second)),
+        ((one.key, one.before, one.after) for one in changes),
+    )
+    show.as_table(
+        "total variation distance of each column: 0 the same, 1 nothing in common",
+        ("column", "distance"),
+        ((one.column, f"{one.distance:.3f}") for one in columns),
+    )
+
+
+@click.command(epilog=example("syndic recompute run --replies replies"))
+@FOLDER
+@click.option("--replies", required=True, type=PATH, help="The file that `syndic run --replies` wrote.")
+@click.option("--rehearsal", type=int, metavar="SEED", help="The seed, if the run was a rehearsal.")
+def recompute(folder: Path, replies: Path, rehearsal: int | None) -> None:
+    """Check that a release follows from the parties' signed replies.
+
+    FOLDER is the release. Ends with status 5 if a signature or a published file is wrong.
+    """
+    with show.progress_bar("recompute", shown=True):
+        differ = verify.differences(Release.load(folder), replies, seed=rehearsal)
+    if differ:
+        raise IntegrityError(f"{', '.join(differ)}: does not follow from the signed replies, or was drawn at random")
+    click.echo("every published file follows from the signed replies")
 
 
 @click.command(
