@@ -43,7 +43,7 @@ class Requires(Document):
             _check_named(terms)
             groups = groups_of(terms)
             check_held(groups, terms.schema.names)
-            _check_averaged(groups, averages=self.averages)
+            _check_read_from(terms, groups, averages=self.averages)
             if terms.unit.parties > len(groups):
                 raise InputError(
                     f"a person is in at most {len(groups)} group(s) of people: set parties = {len(groups)} in [unit]"
@@ -152,8 +152,11 @@ SHARED: dict[str, Any] = {
 """What a method that takes any cut requires where several parties hold columns of the same people."""
 
 
-def _check_averaged(groups: Sequence[Group], *, averages: bool) -> None:
-    """Refuse columns that are averaged where the method cannot, or in too many parts."""
+def _check_read_from(terms: Terms, groups: Sequence[Group], *, averages: bool) -> None:
+    """Refuse a rule that says nothing, and columns that are averaged where the method cannot, or in too many parts."""
+    for column in terms.read_from or ():
+        if not any(column in group.also or len(group.read_from.get(column, ())) > 1 for group in groups):
+            raise InputError(f"read_from: no two parties of a group of people hold '{column}': remove it from there")
     for group in groups:
         for column, parties in group.read_from.items():
             if len(parties) > 1 and not averages:

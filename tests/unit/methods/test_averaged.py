@@ -348,6 +348,7 @@ HOLDERS = CUTS["two holders"][0]
         ({"b": "q"}, {}, "read_from of 'b': party 'q' does not hold it"),
         ({"a": "pp"}, {}, "read_from of 'a' must name at least one party, each once"),
         ({"a": ""}, {}, "must name at least one party"),
+        ({"c": "q"}, {}, "no two parties of a group of people hold 'c'"),
         ({"a": "pq"}, {"protocol": 'method = "gram"'}, "'a' is averaged over p and q, and this method reads"),
         (
             {"a": "pq"},
