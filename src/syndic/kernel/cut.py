@@ -51,10 +51,9 @@ class Group(Document):
     def counted_by(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the parties that count a table of some columns, in the study's order; empty if they cannot."""
         read = {self.read_from.get(name, ()) for name in names}
-        if () in read or any(len(set(choice)) > PARTNERS for choice in product(*read)):
-            return ()
-        found = {party for parties in read for party in parties}
-        return tuple(party for party in self.parties if party in found)
+        found: set[str] = set().union(*read)
+        several = len(found) > PARTNERS and any(len({*choice}) > PARTNERS for choice in product(*read))
+        return () if several or () in read else tuple([party for party in self.parties if party in found])
 
     def counts_alone(self, names: Collection[str]) -> str | None:
         """Return the one party that counts every table of some columns, if there is one."""
@@ -68,15 +67,14 @@ class Group(Document):
 
     def ways(self, names: Sequence[str]) -> tuple[Sides, ...]:
         """Return who counts a table of some columns, for each part of a person; empty if they cannot."""
-        if not self.counted_by(names):
+        if not (parties := self.counted_by(names)):
             return ()
-        read = dict.fromkeys(self.read_from[name] for name in names)
-        found: list[Sides] = []
-        for choice in product(*read):
-            chosen, sides = dict(zip(read, choice, strict=True)), dict[str, list[str]]()
-            for name in names:
-                sides.setdefault(chosen[self.read_from[name]], []).append(name)
-            found.append(tuple((party, tuple(sides[party])) for party in self.parties if party in sides))
+        read, found = [self.read_from[name] for name in names], []
+        sets = list(dict.fromkeys(read))
+        for choice in product(*sets):
+            own = [choice[sets.index(one)] for one in read]
+            sides = [(one, tuple([name for name, of in zip(names, own, strict=True) if of == one])) for one in parties]
+            found.append(tuple([side for side in sides if side[1]]))
         return tuple(found)
 
 

@@ -21,6 +21,7 @@ from syndic.methods.estimate.plan import EstimatePlan
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.layout import Counts, TableNoise
 from syndic.methods.regression.gram_plan import GramPlan
+from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.noise import GaussianShare, LaplaceShare, SkellamShare
 from syndic.noise.gaussian import DiscreteGaussian
@@ -275,6 +276,29 @@ def test_no_person_moves_what_opens_further_than_is_charged(adversary: str) -> N
     assert np.abs(apart[0][2]).sum() <= len(planned.cliques)
 
 
+@pytest.mark.parametrize("rule", [{"a": "pq", "b": "pq"}, {"a": "pq", "b": "pr"}, {"a": "pq"}])
+def test_no_person_moves_sums_of_numbers_further_than_is_charged(rule: Rule) -> None:
+    """All pairs of people, each with any values at every party; without a rule the bound is the same."""
+    held: Held = {"p": ("x", "abcd"), "q": ("x", "ab"), "r": ("x", "b")}
+    planned, plain = (study(held, one, DESCRIBE).plan_as(DescribePlan) for one in (rule, {}))
+    places = [(party, name) for party, (_, own) in held.items() for name in own if name != "d"]
+    added = []
+    for values in product(*(range(LEVELS[name]) for _, name in places)):
+        person: Rows = {party: {} for party in held}
+        for (party, name), value in zip(places, values, strict=True):
+            person[party][name] = np.array([value])
+        tables = [exact(held, rule, person, one.block.clique) for one in planned.readings]
+        sums = [
+            table.reshape(-1, one.column.size) @ one.matrix for table, one in zip(tables, planned.readings, strict=True)
+        ]
+        added.append(np.concatenate([one.ravel() for one in sums]) / 4096)
+    unique = np.unique(np.array(added), axis=0)
+    most = max(float(((unique - one) ** 2).sum(axis=1).max()) for one in unique)
+    charged = planned.sensitivity / planned.one**2
+    assert charged == plain.sensitivity / plain.one**2
+    assert 0.8 * charged < most <= charged
+
+
 def test_noise_and_charge_are_those_of_a_column_at_one_party() -> None:
     held, rule = CUTS["two sets"]
     for protocol in ('method = "marginals"', DESCRIBE, 'method = "marginals"\nnoise = "laplace"'):
@@ -300,6 +324,23 @@ def test_drawn_noise_has_the_stated_size(which: str, tmp_path: Path) -> None:
     noise = np.concatenate([(one.values - exact(held, rule, found, one.domain.names)).ravel() for one in result.tables])
     assert 0.6 < noise.std() / result.note.standard_deviation < 1.5
     assert [len(charges(tmp_path, name)) for name in held] == [1] * len(held)
+
+
+@pytest.mark.parametrize("adversary", ["active", "passive"])
+def test_all_people_in_one_cell_have_room(adversary: str) -> None:
+    held, rule = CUTS["both orders"]
+    budget, more = "epsilon = 20.0\ndelta = 1e-7", f'adversary = "{adversary}"'
+    for protocol in ('method = "marginals"', DESCRIBE):
+        planned = study(held, rule, f"{protocol}\n{more}", people=20_000, budget=budget).plan_as(MarginalsPlan)
+        ring, most = planned.masked_sum.ring, int(planned.one * (20_000 + 8 * planned.deviation(3)))
+        assert ring.lift(ring.reduce(np.array([most, -most]))).tolist() == [most, -most]
+    reach = study(held, rule, f"{SYNTHESIS}\n{more}", people=20_000, budget=budget).plan_as(SynthesisPlan).reach
+    assert reach is not None
+    now = reach.round_of(Question(number=2, tables=(("a", "b"), ("a", "d"))))
+    assert now.product is not None
+    most = 6 * 20_000 + 100
+    for ring, scale in ((now.product.sizes.ring, 1), (now.ring, now.share.noise.scale)):
+        assert ring.lift(ring.reduce(np.array([most * scale]))).tolist() == [most * scale]
 
 
 def test_intervals_know_how_many_people_there_are() -> None:
