@@ -1,6 +1,5 @@
-"""Columns at several parties: read from a named one, or averaged. Sums are worked out here from the study's words."""
+"""Columns at several parties: read from a named one, or averaged."""
 
-from collections.abc import Iterator
 from itertools import product
 from math import lcm
 from pathlib import Path
@@ -26,95 +25,24 @@ from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.noise import GaussianShare, LaplaceShare, SkellamShare
 from syndic.noise.gaussian import DiscreteGaussian
 from syndic.study import Release, plan
-
-LEVELS = {"a": 3, "b": 2, "c": 2, "d": 2}
-COLUMNS = "".join(
-    f'[[schema.columns]]\nname = "{name}"\nkind = "integer"\nlower = 0\nupper = {size - 1}\nmissing = {{ value = 0 }}\n'
-    for name, size in LEVELS.items()
+from unit.methods.averaging import (
+    COLUMNS,
+    CUTS,
+    DESCRIBE,
+    LEVELS,
+    PARTS,
+    PEOPLE,
+    SYNTHESIS,
+    Held,
+    Rows,
+    Rule,
+    choices,
+    counted,
+    exact,
+    rows,
+    sources,
+    study,
 )
-PEOPLE = {"x": 50, "y": 30}
-Names = tuple[str, ...]
-Held = dict[str, tuple[str, str]]
-Rule = dict[str, str]
-Rows = dict[str, dict[str, Any]]
-CUTS: dict[str, tuple[Held, Rule]] = {
-    "agreed": ({"p": ("x", "abc"), "q": ("x", "abd")}, {"a": "q"}),
-    "two holders": ({"p": ("x", "ab"), "q": ("x", "acd")}, {"a": "pq"}),
-    "three holders": ({"p": ("x", "ab"), "q": ("x", "acd"), "r": ("x", "a")}, {"a": "rqp"}),
-    "read together": ({"p": ("x", "abc"), "q": ("x", "abd")}, {"a": "pq", "b": "pq"}),
-    "nothing across": ({"p": ("x", "abcd"), "q": ("x", "abcd")}, dict.fromkeys("abcd", "pq")),
-    "two sets": ({"p": ("x", "abc"), "q": ("x", "ad"), "r": ("x", "b")}, {"a": "pq", "b": "pr"}),
-    "both orders": ({"p": ("x", "abc"), "q": ("x", "abd"), "r": ("x", "b")}, {"a": "pq", "b": "pqr"}),
-    "two by two": (
-        {"p": ("x", "abc"), "q": ("x", "ad"), "r": ("y", "abd"), "s": ("y", "ac"), "t": ("y", "a")},
-        {"a": "pqrst"},
-    ),
-    "one of two groups": ({"p": ("x", "abc"), "q": ("x", "abd"), "r": ("y", "abcd")}, {"a": "pq", "b": "q"}),
-}
-PARTS = dict(zip(CUTS, (1, 2, 3, 2, 2, 4, 6, 6, 2), strict=True))
-
-
-def study(
-    held: Held, rule: Rule, protocol: str = 'method = "marginals"', columns: str = COLUMNS, **parts: Any
-) -> Study:
-    parties = "".join(
-        f'[[parties]]\nname = "{name}"\npeople = {parts.get("people") or PEOPLE[group]}\ngroup = "{group}"\n'
-        f"columns = {list(own)}\n"
-        for name, (group, own) in held.items()
-    )
-    text = study_text(
-        protocol=protocol,
-        unit=parts.get("unit", 'neighbours = "replace"'),
-        budget=parts.get("budget", "epsilon = 1.0\ndelta = 1e-6"),
-        parties=parties,
-        columns=columns,
-        top="read_from = { " + ", ".join(f"{name} = {list(own)}" for name, own in rule.items()) + " }",
-    )
-    return Study.loads(text if rule else text.replace("read_from = {  }", ""))
-
-
-def rows(held: Held, seed: int = 3) -> Rows:
-    """Return each party's own values: those of one column differ between parties."""
-    rng = np.random.default_rng(seed)
-    return {
-        name: {column: rng.integers(0, LEVELS[column], PEOPLE[group]) for column in own}
-        for name, (group, own) in held.items()
-    }
-
-
-def sources(found: Rows) -> dict[str, pa.Table]:
-    return {name: pa.table(own) for name, own in found.items()}
-
-
-def choices(held: Held, rule: Rule, group: str) -> list[dict[str, str]]:
-    """Return from whom every column is read, for each equal part of a person."""
-    read: dict[str, frozenset[str]] = {}
-    for column in "abcd":
-        own = [name for name, (where, columns) in held.items() if where == group and column in columns]
-        if own:
-            read[column] = frozenset(name for name in own if name in rule.get(column, "")) or frozenset(own[:1])
-    sets = list(dict.fromkeys(read.values()))
-    every = [dict(zip(sets, one, strict=True)) for one in product(*(sorted(one) for one in sets))]
-    return [{column: one[parties] for column, parties in read.items()} for one in every]
-
-
-def counted(held: Held, rule: Rule, names: Names) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield the groups that can count a table, and their choices."""
-    for group in dict.fromkeys(group for group, _ in held.values()):
-        found = choices(held, rule, group)
-        if all(set(names) <= set(one) and len({one[name] for name in names}) <= 2 for one in found):
-            yield group, found
-
-
-def exact(held: Held, rule: Rule, found: Rows, names: Names, recoded: dict[str, Any] | None = None) -> Any:
-    """Return the table of some columns: over groups, the mean over choices of the counts of their people."""
-    recoded = recoded or {name: np.arange(LEVELS[name]) for name in names}
-    total = np.zeros([int(max(recoded[name])) + 1 for name in names])
-    for _, every in counted(held, rule, names):
-        for one in every:
-            cells = tuple(np.asarray(recoded[name])[found[one[name]][name]] for name in names)
-            np.add.at(total, cells, 1 / len(every))
-    return total
 
 
 @pytest.fixture
@@ -178,9 +106,6 @@ def test_survival_counts_means(which: str) -> None:
     assert table.sum() == pytest.approx(sum(PEOPLE[group] for group in {group for group, _ in held.values()}))
 
 
-DESCRIBE = 'method = "describe"\ngroup = "b"\nstratum = "party"\ncolumns = ["a", "c"]'
-
-
 @pytest.mark.usefixtures("silent")
 @pytest.mark.parametrize("which", ["both orders", "two by two", "nothing across", "one of two groups"])
 def test_describe_sums_means(which: str, tmp_path: Path) -> None:
@@ -198,7 +123,6 @@ def test_describe_sums_means(which: str, tmp_path: Path) -> None:
     assert Release.load(tmp_path).result.note == release.result.note  # type: ignore[attr-defined]
 
 
-SYNTHESIS = 'method = "synthesis"\nmodel_cells = 256'
 LOUD = "epsilon = 20.0\ndelta = 1e-6"
 
 
@@ -241,7 +165,7 @@ def test_every_round_of_a_synthesis_opens_means(which: str, more: str, monkeypat
             start += table.size
         assert start == values.size
     parities = [question for question, _ in asked if question.parity]
-    assert len(parities) == (which != "two by two" or len(parities))
+    assert len(parities) == 1
     assert {len(names) for question, _ in asked for names in question.tables} >= {1, 2}
 
 
