@@ -156,10 +156,12 @@ def across_study(
     parties: str = VERTICAL,
     columns: str = COLUMNS,
     budget: str = "epsilon = 10\ndelta = 1e-5",
+    top: str = "",
 ) -> Study:
     """Return a study of any method whose columns are at different parties."""
     protocol = f'method = "{method}"\n{options}'
-    return Study.loads(study_text(unit=unit, budget=budget, parties=parties, columns=columns, protocol=protocol))
+    text = study_text(unit=unit, budget=budget, parties=parties, columns=columns, protocol=protocol, top=top)
+    return Study.loads(text)
 
 
 vertical_study = partial(across_study, "marginals", budget=ONE)
@@ -357,6 +359,10 @@ CASES = (
         )
     ),
     _across("marginals across", vertical_study()),
+    _across(
+        "marginals averaged",
+        vertical_study(parties=BOTH_LABELLED, top='read_from = { colour = ["north", "south"] }'),
+    ),
     _across(
         "survival across",
         across_study("survival", 'time = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]', budget=ONE),

@@ -176,6 +176,7 @@ def targets() -> Mapping[str, Target]:
         ),
         _vertical("marginals, three servers", 'servers = ["p0", "p1", "p2"]', parties=THREE),
         _vertical("marginals, across"),
+        _vertical("marginals, averaged", parties=LABELLED, top='read_from = { colour = ["p0", "p1"] }'),
         _vertical("marginals, groups", 'cliques = [["colour", "score"], ["age"]]', parties=GROUPED),
         _vertical("synthesis, groups", 'model_cells = 60\nkeep = [["colour", "score"]]', parties=GROUPED),
         _vertical("describe, across", 'group = "colour"\ncolumns = ["score"]'),

@@ -63,7 +63,7 @@ def _expected(public: Public) -> DescribeResult:
         parts = [_one_group(public, one, place, len(groups), group) for one in plan.readings]
         total += np.concatenate(parts)
     note = plan.noted(tuple(party.name for party in public.study.parties))
-    return DescribeResult(note=note, sums=np.rint(total).astype(np.int64), schema=plan.terms.schema)
+    return DescribeResult(note=note, sums=np.rint(note.parts * total).astype(np.int64), schema=plan.terms.schema)
 
 
 def _one_group(public: Public, readings: Readings, place: int, groups: int, group: Group) -> Floats:

@@ -9,10 +9,12 @@ from syndic.kernel.codec import decode as decode
 from syndic.kernel.codec import encode as encode
 from syndic.kernel.cut import PARTNERS as PARTNERS
 from syndic.kernel.cut import Group as Group
+from syndic.kernel.cut import averaged_in_words as averaged_in_words
 from syndic.kernel.cut import covered as covered
 from syndic.kernel.cut import granted as granted
 from syndic.kernel.cut import groups_of as groups_of
 from syndic.kernel.cut import not_covered as not_covered
+from syndic.kernel.cut import parts_of as parts_of
 from syndic.kernel.cut import picture as picture
 from syndic.kernel.cut import shared_people as shared_people
 from syndic.kernel.cut import some_lack as some_lack
@@ -65,6 +67,7 @@ from syndic.kernel.terms import Adversary as Adversary
 from syndic.kernel.terms import CoordinatorKey as CoordinatorKey
 from syndic.kernel.terms import Limits as Limits
 from syndic.kernel.terms import Member as Member
+from syndic.kernel.terms import ReadFrom as ReadFrom
 from syndic.kernel.terms import Terms as Terms
 from syndic.kernel.terms import account_of as account_of
 from syndic.kernel.terms import adversary_of as adversary_of

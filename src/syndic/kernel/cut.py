@@ -3,10 +3,15 @@
 Parties that name the same `group` hold columns of the same people, in the same order. If no party names one, parties
 that list their `columns` are one group, and parties that hold all columns have different people: a group each. A table
 of counts is the sum over groups of what one party counts, or two parties together; more than two cannot.
+
+A column that several parties of a group hold is read from the first, or from those that the study names in `read_from`.
+From several it is averaged: a person counts in equal parts with the values of each. Columns that are read from the same
+parties are read together, from one of them in each part; the others are chosen independently.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
+from math import lcm, prod
 from typing import Final, final
 
 from syndic.document import Document
@@ -17,10 +22,16 @@ from syndic.privacy import Budget
 PARTNERS: Final = 2
 """How many parties can count a table together: a secure product has two factors."""
 
+MOST_PARTS: Final = 24
+"""Into how many equal parts a person is cut at most where columns are averaged: sums need as many times the room."""
+
+Sides = tuple[tuple[str, tuple[str, ...]], ...]
+"""The parties that count a table, in the study's order, and the columns of each."""
+
 
 @final
 class Group(Document):
-    """The people of one group. `holders`: the party that a column is read from, the first of those that hold it.
+    """The people of one group. `read_from`: the parties that a column is read from, in the study's order.
 
     `also`: the other parties that hold a column, from which it is not read.
     """
@@ -28,39 +39,73 @@ class Group(Document):
     name: str
     parties: tuple[str, ...]
     people: int
-    holders: Mapping[str, str]
+    read_from: Mapping[str, tuple[str, ...]]
     also: Mapping[str, tuple[str, ...]] = {}
 
     def shown(self, column: str) -> str:
-        """Return the party that a column is read from, and those that hold it too, or "-"."""
-        others = self.also.get(column, ())
-        return self.holders.get(column, "-") + (f" (also {', '.join(others)})" if others else "")
+        """Return the parties that a column is read from, and those that hold it too, or "-"."""
+        read, others = self.read_from.get(column, ("-",)), self.also.get(column, ())
+        averaged = ", averaged" if len(read) > 1 else ""
+        return " and ".join(read) + averaged + (f" (also {', '.join(others)})" if others else "")
 
     def counted_by(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the parties that count a table of some columns, in the study's order; empty if they cannot."""
-        found = {self.holders.get(name) for name in names}
-        parties = tuple(party for party in self.parties if party in found)
-        return parties if None not in found and len(parties) <= PARTNERS else ()
+        read = {self.read_from.get(name, ()) for name in names}
+        found: set[str] = set().union(*read)
+        several = len(found) > PARTNERS and any(len({*choice}) > PARTNERS for choice in product(*read))
+        return () if several or () in read else tuple([party for party in self.parties if party in found])
 
     def counts_alone(self, names: Collection[str]) -> str | None:
         """Return the one party that counts every table of some columns, if there is one."""
-        found = {self.holders.get(name) for name in names}
-        return found.pop() if len(found) == 1 else None
+        found = {self.read_from.get(name, ()) for name in names}
+        parties = found.pop() if len(found) == 1 else ()
+        return parties[0] if len(parties) == 1 else None
+
+    def parts(self, names: Iterable[str]) -> int:
+        """Return into how many equal parts a person is cut in a table of some columns."""
+        return prod(map(len, {self.read_from[name] for name in names if name in self.read_from}))
+
+    def ways(self, names: Sequence[str]) -> tuple[Sides, ...]:
+        """Return who counts a table of some columns, for each part of a person; empty if they cannot."""
+        if not (parties := self.counted_by(names)):
+            return ()
+        read, found = [self.read_from[name] for name in names], []
+        sets = list(dict.fromkeys(read))
+        for choice in product(*sets):
+            own = [choice[sets.index(one)] for one in read]
+            sides = [(one, tuple([name for name, of in zip(names, own, strict=True) if of == one])) for one in parties]
+            found.append(tuple([side for side in sides if side[1]]))
+        return tuple(found)
+
+
+def parts_of(groups: Sequence[Group]) -> int:
+    """Return into how many equal parts a person is cut, so that every count is a whole number of them."""
+    return lcm(*(group.parts(group.read_from) for group in groups))
+
+
+def averaged_in_words(groups: Sequence[Group]) -> str:
+    """Return how a person counts where columns are averaged, to follow what a person changes; else nothing."""
+    parts = parts_of(groups)
+    return f", as a mean over {parts} equal parts of the person, with columns from different parties" * (parts > 1)
 
 
 def groups_of(terms: Terms) -> tuple[Group, ...]:
     """Return the groups of people, in the order of their first parties."""
-    names, found = terms.schema.names, []
+    names, rule, found = terms.schema.names, terms.read_from or {}, []
     for (_, name), parties in _members(terms).items():
         held: dict[str, list[str]] = {}
         for one in parties:
             for column in names if one.columns is None else one.columns:
                 held.setdefault(column, []).append(one.name)
         people = max(one.people or 0 for one in parties)
-        holders = {column: own[0] for column, own in held.items()}
-        also = {column: tuple(own[1:]) for column, own in held.items() if len(own) > 1}
+        read_from, also = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
+        for column, own in held.items():
+            read = [party for party in own if party in rule.get(column, ())] or own[:1]
+            read_from[column] = tuple(read)
+            if others := tuple(party for party in own if party not in read):
+                also[column] = others
         every = tuple(one.name for one in parties)
-        found.append(Group(name=name, parties=every, people=people, holders=holders, also=also))
+        found.append(Group(name=name, parties=every, people=people, read_from=read_from, also=also))
     return tuple(found)
 
 
@@ -98,7 +143,7 @@ def covered(groups: Sequence[Group], names: Iterable[str]) -> int:
 def check_held(groups: Sequence[Group], names: Iterable[str]) -> None:
     """Raise `InputError` for a column that no party holds."""
     for name in names:
-        if not any(name in group.holders for group in groups):
+        if not any(name in group.read_from for group in groups):
             raise InputError(f"column '{name}' is held by no party: give it to one, or remove it from the schema")
 
 
@@ -116,7 +161,7 @@ def picture(groups: Sequence[Group], names: Sequence[str]) -> tuple[str, ...]:
 
 def some_lack(groups: Sequence[Group], names: Sequence[str]) -> bool:
     """Return whether some table of some columns counts a part of the people only."""
-    spread = any(len(set(group.holders.values())) > PARTNERS for group in groups)
+    spread = any(len({party for read in group.read_from.values() for party in read}) > PARTNERS for group in groups)
     return bool(not_covered(groups, names)) or (spread and len(groups) > 1)
 
 

@@ -1,12 +1,13 @@
 """The requirements of a method on the terms of a study. Methods declare them; the kernel checks them."""
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel.cut import check_held, groups_of, shared_people
+from syndic.kernel.cut import MOST_PARTS, Group, check_held, groups_of, parts_of, shared_people
 from syndic.kernel.terms import Member, Terms
 
 
@@ -20,6 +21,7 @@ class Requires(Document):
     study may choose; `because` says why. `least_parties`: the least number of parties. `free_columns`: names of
     columns that the method adds. `weights`: whether it counts rows with weights (`choose = "weighted"`). `any_cut`:
     whether it takes groups of people with several parties each; it then requires of these what `SHARED` says.
+    `averages`: whether it averages a column over several parties of a group.
     """
 
     people: Literal["none", "replace", "bound", "same"] = "none"
@@ -33,6 +35,7 @@ class Requires(Document):
     free_columns: tuple[str, ...] = ()
     weights: bool = False
     any_cut: bool = False
+    averages: bool = False
 
     def check(self, terms: Terms) -> None:
         """Raise `InputError` for the first requirement that is not met; the text says what to set."""
@@ -40,6 +43,7 @@ class Requires(Document):
             _check_named(terms)
             groups = groups_of(terms)
             check_held(groups, terms.schema.names)
+            _check_read_from(terms, groups, averages=self.averages)
             if terms.unit.parties > len(groups):
                 raise InputError(
                     f"a person is in at most {len(groups)} group(s) of people: set parties = {len(groups)} in [unit]"
@@ -50,6 +54,11 @@ class Requires(Document):
         if named:
             raise InputError(
                 f"party '{named[0]}': this method does not take groups of people. {_OTHERS}. Or remove `group`"
+            )
+        if terms.read_from:
+            raise InputError(
+                "read_from: with this method no column is at several parties of the same people: remove it. "
+                f"For columns that are: {_OTHERS}"
             )
         self.check_cut(terms)
 
@@ -141,6 +150,25 @@ SHARED: dict[str, Any] = {
     "because": "parties that hold columns of the same people know who is in the data",
 }
 """What a method that takes any cut requires where several parties hold columns of the same people."""
+
+
+def _check_read_from(terms: Terms, groups: Sequence[Group], *, averages: bool) -> None:
+    """Refuse a rule that says nothing, and columns that are averaged where the method cannot, or in too many parts."""
+    for column in terms.read_from or ():
+        if not any(column in group.also or len(group.read_from.get(column, ())) > 1 for group in groups):
+            raise InputError(f"read_from: no two parties of a group of people hold '{column}': remove it from there")
+    for group in groups:
+        for column, parties in group.read_from.items():
+            if len(parties) > 1 and not averages:
+                raise InputError(
+                    f"read_from: '{column}' is averaged over {' and '.join(parties)}, and this method reads a column "
+                    "from one party: name one of them. `describe`, `marginals`, `survival` and `synthesis` average"
+                )
+    if parts_of(groups) > MOST_PARTS:
+        raise InputError(
+            f"read_from cuts a person into {parts_of(groups):,} equal parts, one for each choice of parties to read "
+            f"from, and at most {MOST_PARTS} are counted: name the same parties for more columns, or fewer parties"
+        )
 
 
 def _check_named(terms: Terms) -> None:

@@ -3,6 +3,7 @@
 import re
 import typing
 from collections import Counter
+from collections.abc import Mapping
 
 from msgspec import UNSET, UnsetType
 
@@ -14,6 +15,9 @@ from syndic.privacy import Account, Budget, Unit
 
 Adversary = typing.Literal["active", "passive"]
 """Whether a method protects people also from a role that deviates from the protocol, or from curious ones only."""
+
+ReadFrom = Mapping[str, tuple[str, ...]] | UnsetType
+"""For some columns, the parties that they are read from; unset if the study names none."""
 
 
 class Member(Document):
@@ -104,6 +108,11 @@ class Terms(typing.Protocol):
     @property
     def parties(self) -> tuple[Member, ...]:
         """The organisations."""
+        ...
+
+    @property
+    def read_from(self) -> ReadFrom:
+        """The parties that some columns are read from: one of several that hold a column, or several to average."""
         ...
 
     @property

@@ -5,11 +5,15 @@ one-hot matrices: of what the one party's columns say together, and of what the 
 table needs are shared. A table of columns at three or more parties would need products of three matrices, and is not
 counted in that group. A table over all people is the sum over groups, of which only the noisy total is ever opened.
 
+Where columns are averaged, a person is cut into equal parts, one for each choice of the parties that they are read
+from, and every part is counted as a person is. So a party may add to one table in several ways: they add up, in units
+of a part. What a person adds is the mean of what the parts add as persons, so nobody moves a table further.
+
 A parity, the sum over rows of the product of signs of some columns, is counted in the same way: what the columns of one
 party say together is then one sign, and the parity is a sum of the cells of a table of signs, with their signs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -21,7 +25,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Coded, Domain
 from syndic.errors import InputError
-from syndic.kernel import PARTNERS, Group, Party, Terms
+from syndic.kernel import Group, Party, Terms, parts_of
 from syndic.methods.onehot import completed, hot_rows
 from syndic.mpc.extension import DEGREE
 from syndic.mpc.product import SecureProduct
@@ -67,8 +71,8 @@ class TableLayout:
     """Public. `across` has the tables of each pair of parties, `within` the places of each party's own tables.
 
     `blocks` are the sets of columns of which a party sends one-hot matrices, without the last level of each. A party is
-    in one group, so it counts a table once: by itself or with one partner. With `parity`, columns have one or two
-    levels, the signs + and -, and one number opens of each table.
+    in one group, so it counts a table once: by itself or with one partner; or once for each way in which columns are
+    averaged. With `parity`, columns have one or two levels, the signs + and -, and one number opens of each table.
     """
 
     groups: tuple[Group, ...]
@@ -107,6 +111,11 @@ class TableLayout:
         return tuple(map(frozenset, found))
 
     @cached_property
+    def one(self) -> int:
+        """What a person counts in a table: 1, or the number of equal parts where columns are averaged."""
+        return parts_of(self.groups)
+
+    @cached_property
     def parts(self) -> Parts:
         """All counts, table after table."""
         return tuple((place, self.size(names)) for place, names in enumerate(self.tables))
@@ -116,9 +125,9 @@ class TableLayout:
         places, sizes = zip(*(parts or self.parts), strict=True)
         return np.repeat([wanted(self.counting[place]) for place in places], sizes)
 
-    def people(self, party: str) -> int:
-        """Return the number of people of a party's group."""
-        return next(group.people for group in self.groups if party in group.parties)
+    def group(self, party: str) -> Group:
+        """Return a party's group of people."""
+        return next(group for group in self.groups if party in group.parties)
 
     def size(self, names: Names) -> int:
         """Return how many numbers open of a table."""
@@ -210,16 +219,13 @@ def layout_of(groups: Sequence[Group], tables: Sequence[Names], domain: Domain, 
             several.append(group)
     for place, names in enumerate(tables):
         for group in several:
-            parties = group.counted_by(names)
-            if len(parties) == 1:
-                within[parties[0]].append(place)
-            if len(parties) < PARTNERS:
-                continue
-            left, right = parties
-            sides = [tuple(name for name in names if group.holders[name] == party) for party in parties]
-            across.setdefault((left, right), []).append(Cross(place=place, left=sides[0], right=sides[1]))
-            for party, block in zip(parties, sides, strict=True):
-                blocks.setdefault(party, {})[block] = None
+            for (left, own), *others in group.ways(names):
+                if not others:
+                    within[left].append(place)
+                for right, other in others:
+                    across.setdefault((left, right), []).append(Cross(place=place, left=own, right=other))
+                    blocks.setdefault(left, {})[own] = None
+                    blocks.setdefault(right, {})[other] = None
     return TableLayout(
         groups=tuple(groups),
         tables=tuple(tables),
@@ -252,7 +258,8 @@ def noise_shares(terms: Terms, *, coordinator: bool | UnsetType, dealt: bool) ->
 def same_people(terms: Terms, holders: Mapping[str, str]) -> tuple[Group, ...]:
     """Return the one group of a vertical study, given which party has each column."""
     parties = tuple(dict.fromkeys(holders.values()))
-    return (Group(name="all", parties=parties, people=terms.parties[0].people or 1, holders=holders),)
+    read_from = {name: (party,) for name, party in holders.items()}
+    return (Group(name="all", parties=parties, people=terms.parties[0].people or 1, read_from=read_from),)
 
 
 @final
@@ -291,19 +298,26 @@ class Counts:
     product: SecureProduct | None
 
     def of(self, party: Party, count: CountTables) -> NDArray[np.int64]:
-        """Return what a party adds to the sum: its own counts, and its shares of those with partners. Private."""
+        """Return what a party adds to the sum: its own counts, and its shares of those with partners. Private.
+
+        Parts of a person: the same table may be counted alone and with several partners.
+        """
         layout, product = self.layout, self.product
         blocks, places = layout.blocks.get(party.name, ()), layout.within[party.name]
         shares = product.shares(party) if product and blocks else {}
         counted = count([*blocks, *(layout.tables[place] for place in places)])
         margins = {block: one.ravel() for block, one in zip(blocks, counted, strict=False)}
-        found = dict(zip(places, map(layout.opened, counted[len(blocks) :]), strict=True))
+        found = [np.zeros(layout.size(names), dtype=np.int64) for names in layout.tables]
+        for place, one in zip(places, counted[len(blocks) :], strict=True):
+            found[place] += layout.opened(one).ravel()
         if product and blocks:
             product.check_unchanged(party, np.concatenate([one[:-1] for one in margins.values()]))
             for partner, share in shares.items():
-                found |= self._shared(product, party.name, partner, share.ravel(), margins)
-        empty = [np.zeros(layout.size(names), dtype=np.int64) for names in layout.tables]
-        return np.concatenate([found[place].ravel() if place in found else one for place, one in enumerate(empty)])
+                for place, one in self._shared(product, party.name, partner, share.ravel(), margins):
+                    found[place] += one.ravel()
+        parts = map(layout.group(party.name).parts, layout.tables)
+        total = np.concatenate([one * (layout.one // some) for one, some in zip(found, parts, strict=True)])
+        return product.sizes.ring.lift(product.sizes.ring.reduce(total)) if product else total
 
     def _shared(
         self,
@@ -312,21 +326,22 @@ class Counts:
         partner: str,
         share: NDArray[Any],
         margins: Mapping[Names, NDArray[np.int64]],
-    ) -> dict[int, NDArray[np.int64]]:
-        """Return a party's shares of the tables with a partner, by place, with the levels that were not sent."""
-        pair, start, ring, found = product.pair(own, partner), 0, product.sizes.ring, {}
-        rows, left = self.layout.people(own), own == pair[0]
+    ) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield a party's shares of the tables with a partner and their places, with the levels that were not sent.
+
+        They are for `reduce`: in a field of 28 bits, sums of 2^27 cells in all parts of a person still fit 64 bits.
+        """
+        pair, start = product.pair(own, partner), 0
+        rows, left = self.layout.group(own).people, own == pair[0]
         for one in self.layout.across[pair]:
             shape = (self.layout.levels(one.left) - 1, self.layout.levels(one.right) - 1)
             part = share[start : start + shape[0] * shape[1]].reshape(shape)
             start += part.size
-            full = completed(part, margins[one.left if left else one.right][:-1], rows, left=left)
-            table = ring.lift(ring.reduce(self.layout.opened(full)))
+            table = self.layout.opened(completed(part, margins[one.left if left else one.right][:-1], rows, left=left))
             if not self.layout.parity:
                 domain = self.layout.domain.project((*one.left, *one.right))
                 table = table.reshape(domain.sizes).transpose(domain.axes(self.layout.tables[one.place]))
-            found[one.place] = table
-        return found
+            yield one.place, table
 
     def rows(self, party: Party, span: tuple[int, int], recode: Callable[[Coded], Coded]) -> NDArray[np.uint8]:
         """Return rows of a party's one-hot matrix, the last level of each block left out. Private.
@@ -334,7 +349,7 @@ class Counts:
         Groups may differ in size: rows after a group's last person are empty, which adds to no count.
         """
         layout = self.layout
-        blocks, people = layout.blocks[party.name], layout.people(party.name)
+        blocks, people = layout.blocks[party.name], layout.group(party.name).people
         codes_of = [layout.coded(block) for block in blocks]
         names = tuple(dict.fromkeys(name for block in blocks for name in block))
 

@@ -7,6 +7,8 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar, final
 
+from msgspec import UNSET
+
 from syndic.data import Schema
 from syndic.data.lists import with_lists
 from syndic.document import Document, from_file, from_toml, json_schema, run_checks, to_json
@@ -17,6 +19,7 @@ from syndic.kernel import (
     Member,
     Plan,
     PublicIdentity,
+    ReadFrom,
     Step,
     account_of,
     budgets_of,
@@ -49,7 +52,8 @@ class Study(Document):
     `edition` distinguishes a repetition from a retry: running the same study again returns the stored answers, another
     edition is another study with its own cost. `alignment` is the digest of the study that aligned the people of a
     vertical one: each party then reads its rows in the agreed order. `coordinator` is who may ask parties with
-    identities.
+    identities. `read_from` names, for a column that several parties of the same people hold, the party that it is read
+    from, or several: it is then averaged. By default it is the first.
     """
 
     name: str
@@ -63,6 +67,11 @@ class Study(Document):
     edition: int = 1
     alignment: str | None = None
     coordinator: CoordinatorKey | None = None
+    read_from: ReadFrom = UNSET
+
+    def __hash__(self) -> int:
+        """Return a hash of fields that have one."""
+        return hash((self.name, self.unit, self.budget, self.protocol, self.parties, self.schema, self.edition))
 
     def __post_init__(self) -> None:
         run_checks(self, self.checks)
@@ -135,6 +144,19 @@ class Study(Document):
                     + (f"; not in the schema: {', '.join(unknown)}" if unknown else "")
                 )
 
+    def _check_read_from(self) -> None:
+        held = {party.name: party.columns or self.schema.names for party in self.parties}
+        for column, names in (self.read_from or {}).items():
+            if column not in self.schema.names:
+                raise ValueError(f"read_from: '{column}' is not a column of the schema")
+            if not names or len(set(names)) != len(names):
+                raise ValueError(f"read_from of '{column}' must name at least one party, each once")
+            for name in names:
+                if name not in held:
+                    raise ValueError(f"read_from of '{column}': '{name}' is not a party of this study")
+                if column not in held[name]:
+                    raise ValueError(f"read_from of '{column}': party '{name}' does not hold it")
+
     checks: ClassVar = (
         _check_name,
         _check_parties,
@@ -144,6 +166,7 @@ class Study(Document):
         _check_owners,
         _check_alignment,
         _check_person,
+        _check_read_from,
     )
 
     @classmethod

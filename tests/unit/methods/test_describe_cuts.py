@@ -127,7 +127,7 @@ def pooled(agreed: Study, rows: dict[str, pa.Table] = PEOPLE) -> Any:
     for one in planned.readings:
         total = np.zeros(one.cells(len(groups)), dtype=np.int64)
         for place, group in enumerate(groups):
-            holders = {group.holders.get(name) for name in one.block.clique}
+            holders = {group.read_from.get(name) for name in one.block.clique}
             if None not in holders and len(holders) <= 2:
                 counted = Table(agreed.schema, open_source(rows[group.name])).count(one.block.clique)
                 total += one.sums(counted.values, place, len(groups))

@@ -1,7 +1,7 @@
 """Noise really drawn, against variances and charges that are worked out here from the study alone, over many cuts."""
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from math import exp, sqrt
 from statistics import NormalDist
 from typing import Any
@@ -39,7 +39,10 @@ LACKING: Held = {"a": ("x", ("colour", "age")), "b": ("y", ("age", "score")), "c
 LACKING |= {"e": ("v", ("age", "flag"))}
 ALONE: Held = {"a": ("x", ("colour",)), "b": ("y", ("age", "score")), "c": ("z", ("age", "flag"))}
 SAME: Held = {name: (name, EVERY) for name in "abcd"}
+OVER: Held = {**BESIDE, "b": ("x", ("age", "flag", "score")), "c": ("x", ("score", "age"))}
 PEOPLE = {"x": 60, "y": 45, "z": 30, "w": 35, "v": 40}
+RULE = {"age": "bc", "score": "bc"}
+"""The parties over which columns of `OVER` are averaged."""
 
 
 def agreed(held: Held, method: str, options: str, unit: str) -> Study:
@@ -49,7 +52,9 @@ def agreed(held: Held, method: str, options: str, unit: str) -> Study:
         for name, (group, columns) in held.items()
     )
     budget, protocol = f"epsilon = {EPSILON}\ndelta = {DELTA}", f'method = "{method}"\n{options}'
-    return Study.loads(study_text(unit=unit, budget=budget, parties=parties, columns=FOUR, protocol=protocol))
+    rule = ", ".join(f"{name} = {list(own)}" for name, own in RULE.items())
+    top = f"read_from = {{ {rule} }}" if held is OVER else ""
+    return Study.loads(study_text(unit=unit, budget=budget, parties=parties, columns=FOUR, protocol=protocol, top=top))
 
 
 def sources(held: Held) -> dict[str, pa.Table]:
@@ -63,13 +68,18 @@ def sources(held: Held) -> dict[str, pa.Table]:
 
 
 def counted_by(held: Held, names: tuple[str, ...]) -> frozenset[str]:
-    """Return who counts a table: in each group the first party that has each column, if these are one or two."""
+    """Return who counts a table: in each group the first party that has each column, if these are one or two.
+
+    Of averaged columns those that are named, if each choice of them is one or two.
+    """
     found: set[str] = set()
     for group in {group for group, _ in held.values()}:
         own = {name: columns for name, (where, columns) in held.items() if where == group}
-        first = {next((party for party, columns in own.items() if one in columns), None) for one in names}
-        if None not in first and len(first) <= 2:
-            found |= {one for one in first if one is not None}
+        has = {one: [party for party, columns in own.items() if one in columns] for one in names}
+        named = {one: [party for party in has[one] if held is OVER and party in RULE.get(one, "")] for one in names}
+        read = {tuple(named[one] or has[one][:1]) for one in names}
+        if () not in read and all(len(set(one)) <= 2 for one in product(*read)):
+            found |= {one for parties in read for one in parties}
     return frozenset(found)
 
 
@@ -148,6 +158,7 @@ STUDIES = {
     "two of three, two collude": (THREE, "marginals", "colluding = 2", REPLACE, 2, 0),
     "a column twice": (TWICE, "marginals", "", REPLACE, 1, 0),
     "one beside three, in two groups": (BESIDE, "marginals", "", f"{REPLACE}\nparties = 2", 1, 0),
+    "averaged, in two groups": (OVER, "marginals", "", f"{REPLACE}\nparties = 2", 1, 0),
     "servers": (BESIDE, "marginals", 'servers = ["a", "d", "c"]', REPLACE, 1, 0),
     "lacking, rows, missing": (LACKING, "marginals", "missing = 1", f"{ADDED}\nrows = 3\nparties = 2", 1, 1),
     "lacking, weighted": (
@@ -175,6 +186,7 @@ STUDIES = {
         0,
     ),
     "synthesis, one beside three, in two groups": (BESIDE, "synthesis", "", f"{REPLACE}\nparties = 2", 1, 0),
+    "synthesis, averaged": (OVER, "synthesis", "", REPLACE, 1, 0),
     "synthesis, servers": (BESIDE, "synthesis", 'servers = ["a", "d", "c"]', REPLACE, 1, 0),
     "synthesis, lacking": (LACKING, "synthesis", "", f"{REPLACE}\nparties = 3", 1, 0),
     "synthesis, nobody with another": (ALONE, "synthesis", "", REPLACE, 1, 0),
@@ -239,7 +251,8 @@ def asked(
 
 
 def opened_scale(study: Study, noise: Any) -> int:
-    return int(getattr(noise, "scale", 1)) * (study.unit.scale if study.protocol.title.startswith("Marginal") else 1)
+    parts = 2 if study.read_from else 1
+    return parts * int(getattr(noise, "scale", 1)) * (study.unit.scale if "Marginal" in study.protocol.title else 1)
 
 
 GRAMS = {

@@ -6,6 +6,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import final
 
+from msgspec import UNSET
+
 from syndic.data import Domain, Schema
 from syndic.document import Document
 from syndic.kernel import (
@@ -15,6 +17,7 @@ from syndic.kernel import (
     Member,
     Party,
     Plan,
+    ReadFrom,
     Resources,
     Terms,
     everybody,
@@ -106,6 +109,7 @@ class OwnTerms:
     budget: Budget
     parties: tuple[Member, ...]
     limits: Limits
+    read_from: ReadFrom = UNSET
 
 
 def own_terms(terms: Terms, name: str) -> OwnTerms:

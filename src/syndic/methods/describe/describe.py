@@ -8,8 +8,9 @@ quantiles by group, their differences and ratios (within strata by Mantel and Ha
 robust standard errors. Every variance has a part for sampling and a part for the noise.
 
 *Neighbours*: as the study says, one row for each person. *Sensitivity*: a person adds one row of a public matrix to one
-cell of each block; squares add up over the blocks. Shares of counts cannot be clipped to a bound: where there are any,
-every party has exactly the declared number of rows, and each is in one cell, which partners prove (`adversary`).
+cell of each block, or the mean of such rows where columns are averaged; squares add up over the blocks. Shares of
+counts cannot be clipped to a bound: where there are any, every party has exactly the declared number of rows, and each
+is in one cell, which partners prove (`adversary`).
 *Cost*: one release of all sums; what is derived from them is free.
 
 *Who sees what*: as in `marginals`. With `stratum = "party"`, noisy tables of each party (where several have the same
@@ -92,7 +93,7 @@ class DescribePlan(MarginalsPlan):
     @property
     def one(self) -> int:
         """What a person counts in the sums."""
-        return 1 << self.note.bits
+        return self.note.parts << self.note.bits
 
     def summed(self, party: str, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sums of all blocks, given a party's counts and shares of counts. Private."""
@@ -197,6 +198,7 @@ class Describe(CountsTables, tag="describe"):
             rows=1,
             because="intervals are for people, each with one row",
             any_cut=True,
+            averages=True,
         )
 
     def plan(self, terms: Terms) -> DescribePlan:
@@ -227,9 +229,10 @@ class Describe(CountsTables, tag="describe"):
             parties=tuple(group.parties[0] for group in groups),
             repeated=terms.unit.parties,
             bits=self._bits(terms, layout, blocks),
+            parts=layout.one,
         )
-        noise, sensitivity = self._noise(terms, blocks, note.bits)
-        counted = self._marginals.plan_from(terms, layout, noise, 1 << note.bits, "describe")
+        noise, sensitivity = self._noise(terms, layout, blocks, note.bits)
+        counted = self._marginals.plan_from(terms, layout, noise, note.parts << note.bits, "describe")
         shares = dict(zip(layout.tables, counted.covers(), strict=False))
         return DescribePlan(
             note=msgspec.structs.replace(note, covers=tuple(shares[one.clique] for one in blocks) if shares else ()),
@@ -237,17 +240,19 @@ class Describe(CountsTables, tag="describe"):
             **{name: getattr(counted, name) for name in counted.__struct_fields__},
         )
 
-    def _noise(self, terms: Terms, blocks: tuple[Block, ...], bits: int) -> tuple[GaussianShare, int]:
+    def _noise(
+        self, terms: Terms, layout: TableLayout, blocks: tuple[Block, ...], bits: int
+    ) -> tuple[GaussianShare, int]:
         """Return a party's share of the noise, and what one person of one group changes, in squared l2."""
         readings, parties = [Readings(block, terms.schema, bits) for block in blocks], terms.unit.parties
-        sensitivity = sum(one.sensitivity(terms.unit.neighbours) for one in readings)
+        sensitivity = sum(one.sensitivity(terms.unit.neighbours) for one in readings) * layout.one**2
         noise = GaussianShare(
             sensitivity_squared=Fraction(parties * sensitivity),
             rho=part_of(min(rho_for(budget.epsilon, budget.delta) for budget in budgets_of(terms)), parties),
             parties=len(terms.parties),
             colluding=self.colluding,
             missing=self.missing,
-            dimension=sum(one.cells(len(groups_of(terms))) for one in readings),
+            dimension=sum(one.cells(len(layout.groups)) for one in readings),
         )
         return noise, sensitivity
 
@@ -255,9 +260,9 @@ class Describe(CountsTables, tag="describe"):
         """Return how finely sums are counted: where rows are proven, as finely as the largest field has room for."""
         if not (layout.across and self._marginals.proven):
             return BITS
-        noise, _ = self._noise(terms, blocks, BITS)
+        noise, _ = self._noise(terms, layout, blocks, BITS)
         # a hundredth more, since noise on coarser sums is rounded otherwise
-        beyond = 101 * room_for(layout, noise, 1 << BITS) // (50 * LARGEST_FIELD)
+        beyond = 101 * room_for(layout, noise, layout.one << BITS) // (50 * LARGEST_FIELD)
         return max(LEAST_BITS, BITS - beyond.bit_length())
 
     def coordinate(self, session: Session[DescribePlan]) -> DescribeResult:

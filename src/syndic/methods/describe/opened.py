@@ -39,7 +39,7 @@ class DescribeNote(Document):
 
     `deviations`: that of every block, if they differ; `standard_deviation` is then the largest. `parties`: the first of
     every group of people. `covers`: which share of the people every block counts, unless all count everybody: some
-    groups may lack a column, or have columns at too many parties. A person counts 2^`bits`.
+    groups may lack a column, or have columns at too many parties. A person counts `parts` times 2^`bits`.
     """
 
     group: str | None
@@ -54,6 +54,7 @@ class DescribeNote(Document):
     deviations: tuple[float, ...] = ()
     covers: tuple[float, ...] = ()
     bits: int = BITS
+    parts: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +183,7 @@ class Opened(Result):
     def cells(self, block: Block) -> Floats:
         """Return the counts, or people, sums and squares, of all cells of a block (rows)."""
         readings = self.readings(block)
-        sums = self.sums[self._starts[block]].reshape(-1, readings.matrix.shape[1]) / readings.one
+        sums = self.sums[self._starts[block]].reshape(-1, readings.matrix.shape[1]) / readings.one / self.note.parts
         return np.asarray(sums @ readings.translation.T)
 
     def noise(self, block: Block) -> Floats:

@@ -142,9 +142,9 @@ class Estimate(Method, tag="estimate"):
         )
 
     def counting(self, terms: Terms) -> tuple[str, ...]:
-        """Return the parties that sum up the column: the first that holds it, in every group of people."""
-        first = {group.holders.get(self.column) for group in groups_of(terms)}
-        return tuple(party.name for party in terms.parties if party.name in first)
+        """Return the parties that sum up the column: the one that it is read from, in every group of people."""
+        found = {party for group in groups_of(terms) for party in group.read_from.get(self.column, ())}
+        return tuple(party.name for party in terms.parties if party.name in found)
 
     def plan(self, terms: Terms) -> EstimatePlan:
         """Make the fixed-point table of the column, and calibrate the noise to the change by one replaced row."""

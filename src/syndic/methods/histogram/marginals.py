@@ -12,8 +12,9 @@ noise of that party; all parties share the noise of the others.
 
 *Neighbours*: as the study says, a person's rows at up to `unit.parties` parties added, removed or replaced; with
 groups of several parties, all values of a person in up to `unit.parties` groups replaced. *Sensitivity*: a row is in
-one cell of each table, and a group counts a table once. Changes at several parties or groups add up in the one sum, to
-which the noise is calibrated. *Cost*: one release of all tables.
+one cell of each table, and a group counts a table once. Where columns are averaged, a person's part of the tables is
+the mean of what it is for each choice of parties, and so moves no further than the one that moves most. Changes at
+several parties or groups add up in the one sum, to which the noise is calibrated. *Cost*: one release of all tables.
 
 *Who sees what*: everybody sees the noisy tables of all parties together. The coordinator sees masked counts, which look
 uniform. A party knows its own share of the noise: parties - `colluding` - `missing` shares are enough. Whatever the
@@ -193,6 +194,7 @@ class Marginals(CountsTables, tag="marginals"):
             because="skellam noise does not cover people at several parties",
             weights=self.noise != "skellam",
             any_cut=True,
+            averages=True,
         )
 
     def plan(self, terms: Terms) -> MarginalsPlan:
@@ -200,12 +202,14 @@ class Marginals(CountsTables, tag="marginals"):
         groups = groups_of(terms)
         layout = layout_of(groups, self._tables(terms, groups), terms.schema.domain)
         self.graph_of(terms)  # says what is wrong with the number of parties better than the noise does
-        return self.plan_from(terms, layout, self._noise(terms, layout), terms.unit.most)
+        return self.plan_from(terms, layout, self._noise(terms, layout), terms.unit.most * layout.one)
 
     def plan_from(
         self, terms: Terms, layout: TableLayout, noise: Share, most: int, what: str = "marginals"
     ) -> MarginalsPlan:
         """Return the plan that opens these tables, or sums of them to which a person adds `most` at most."""
+        if self.missing and layout.one > 1:
+            raise InputError("parties over which a column is averaged must all answer: set missing = 0")
         room = room_for(layout, noise, most)
         product = self._multiplied(terms, layout, room)
         ring = product.sizes.ring if product else ring_for(room)
@@ -273,7 +277,7 @@ class Marginals(CountsTables, tag="marginals"):
         of r ledgers is charged rho / r, so the variance is (r s)^2 / (2 rho) = r s^2 / (2 rho / r): a share for r s^2
         at rho / r. With Laplace noise the scale is r d / epsilon = d / (epsilon / r): a share for d at epsilon / r.
         """
-        unit, tables = terms.unit, len(layout.tables)
+        unit, tables, one = terms.unit, len(layout.tables), layout.one
         who = {
             "parties": noise_shares(
                 terms, coordinator=self.coordinator_noise, dealt=bool(layout.across) and not self.servers
@@ -284,12 +288,12 @@ class Marginals(CountsTables, tag="marginals"):
         }
         if self.noise == "laplace":
             epsilon = part_of(min(budget.epsilon for budget in budgets_of(terms)), unit.parties)
-            return LaplaceShare(sensitivity=tables * unit.l1_of_counts(), epsilon=epsilon, **who)
+            return LaplaceShare(sensitivity=tables * unit.l1_of_counts() * one, epsilon=epsilon, **who)
         rho = part_of(min(rho_for(budget.epsilon, budget.delta) for budget in budgets_of(terms)), unit.parties)
-        squared = Fraction(unit.parties * tables * unit.l2_squared_of_counts())
+        squared = Fraction(unit.parties * tables * unit.l2_squared_of_counts() * one**2)
         if self.noise == "gaussian":
             return GaussianShare(sensitivity_squared=squared, rho=rho, **who)
-        sensitivity = tables * unit.l1_of_counts()
+        sensitivity = tables * unit.l1_of_counts() * one
         share = SkellamShare(sensitivity=sensitivity, sensitivity_squared=squared, rho=rho, **who)
         if self.coordinator_noise:
             share.event_if(share.honest - 1)  # small noise has no bound with a share less, which a statement gives

@@ -14,6 +14,7 @@ from syndic.kernel import (
     Disclosure,
     Plan,
     Resources,
+    averaged_in_words,
     beyond_unit,
     budgets_of,
     change_of,
@@ -87,7 +88,7 @@ class MarginalsPlan(Plan):
     @property
     def one(self) -> int:
         """What one row counts in the sum."""
-        return self.terms.unit.scale
+        return self.terms.unit.scale * self.cut.one
 
     def summed(self, party: str, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what a party adds to the sum, given its counts and shares of counts. Private."""
@@ -171,7 +172,8 @@ class MarginalsPlan(Plan):
     @property
     def held(self) -> tuple[str, ...]:
         """Who holds what, in lines."""
-        return picture(self.cut.groups, self.terms.schema.names) if self.product or self.covers() else ()
+        several = self.product or self.covers() or self.cut.one > 1
+        return picture(self.cut.groups, self.terms.schema.names) if several else ()
 
     @property
     def uncovered(self) -> tuple[str, ...]:
@@ -215,9 +217,9 @@ class MarginalsPlan(Plan):
             },
             sensitivity=(
                 f"{change_of(unit)} one person's {unit.rows} row(s) at one {'group' if shared else 'party'} changes "
-                f"{self.change}; at up to {unit.parties} of the {'groups' if shared else 'parties'} the changes add up "
-                f"in the same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these "
-                f"parties is charged 1/{unit.parties} of the budget"
+                f"{self.change}{averaged_in_words(self.cut.groups)}; at up to {unit.parties} of the "
+                f"{'groups' if shared else 'parties'} the changes add up in the same sum, so the noise is calibrated "
+                f"to {unit.parties} time(s) that, and each of these parties is charged 1/{unit.parties} of the budget"
             ),
             not_protected=(
                 GROUPS,

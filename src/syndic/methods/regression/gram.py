@@ -265,14 +265,14 @@ class Gram(ProductSteps, tag="gram"):
             if name not in names:
                 raise InputError(f"products and exempt: the schema has no column {name}")
         for group in groups:
-            lacking = [name for name in names if name not in group.holders]
+            lacking = [name for name in names if name not in group.read_from]
             if lacking:
                 raise InputError(
                     f"group '{group.name}' has no column '{lacking[0]}', and sums are over all people: leave the "
                     "column out of the schema, or give it to a party of the group"
                 )
             for one, other in self.products:
-                if one == other or group.holders[one] != group.holders[other]:
+                if one == other or group.read_from[one] != group.read_from[other]:
                     raise InputError(
                         f"products: {one} and {other} must be two columns of one party; products across parties are "
                         "not supported"

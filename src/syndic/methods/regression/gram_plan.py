@@ -109,7 +109,8 @@ class GramPlan(Plan):
     def people(self, present: Sequence[str]) -> int:
         """Return how many people the parties that contributed have."""
         there = set(present)
-        return sum(group.people for group in self.groups if there.issuperset(group.holders.values()))
+        read = ((group.people, {party for (party,) in group.read_from.values()}) for group in self.groups)
+        return sum(people for people, parties in read if parties <= there)
 
     def may_state(self, rows: int, sigma: float) -> bool:
         """Return whether this many people and this noise are those of some parties; nobody knows who was missing."""
@@ -289,7 +290,7 @@ def held_by(groups: Sequence[Group], codings: tuple[Coding, ...]) -> dict[str, t
     for group in groups:
         alone = group.counts_alone(names)
         for party in group.parties:
-            own = (block for block in codings if group.holders[block.columns[0]] == party)
+            own = (block for block in codings if group.read_from[block.columns[0]] == (party,))
             found[party] = codings if party == alone else tuple(own)
     return found
 
@@ -300,8 +301,8 @@ def features_of(codings: tuple[Coding, ...], groups: Sequence[Group], *, overlap
     if not overlap:
         return (intercept(), *features)
     (group,) = groups
-    ones = {party: presence(party) for party in group.parties if party in set(group.holders.values())}
-    holders = [group.holders[block.columns[0]] for block in codings for _ in block.features]
+    ones = {party: presence(party) for party in group.parties if (party,) in group.read_from.values()}
+    holders = [group.read_from[block.columns[0]][0] for block in codings for _ in block.features]
     moved = (
         msgspec.structs.replace(each, ones=ones[party].name) for each, party in zip(features, holders, strict=True)
     )

@@ -84,6 +84,7 @@ class Survival(CountsTables, tag="survival"):
             rows=1,
             because="a person has one time and one end",
             any_cut=True,
+            averages=True,
         )
 
     def plan(self, terms: Terms) -> SurvivalPlan:

@@ -14,6 +14,9 @@ they are replaced: the l1 sensitivity of counts, c. So k parities move by at mos
 replaced changes the signs of some columns, and with them the parities of those sets that have an odd number of these:
 at most f of the k, whatever the columns (`most_flipped`). So they move by at most f c^2. Rows that come or go with a
 replacement move no more, w^2 k at most: a random change of signs flips half of the sets, so f is at least k / 2.
+
+Where columns are averaged, a person adds the mean of what p parts add, each a row with other values. A mean moves no
+further than the part that moves most, so sensitivities are those above, times p in units of a part.
 """
 
 from collections.abc import Callable, Sequence
@@ -98,7 +101,7 @@ class Account:
     """One event for each round, the same at every party, and what makes the noise of a question from it.
 
     `whole` is the budget that was cut, mu^2 for one person over all rounds and parties. `parties` share the noise of a
-    round: one more than the study has if the coordinator adds a share too.
+    round: one more than the study has if the coordinator adds a share too. A person is counted in so many `parts`.
     """
 
     domain: Domain
@@ -109,6 +112,15 @@ class Account:
     fraction_bits: int
     whole: Fraction
     events: tuple[GaussianEvent, ...]
+    parts: int = 1
+
+    @property
+    def _l1(self) -> int:
+        return self.unit.l1_of_counts() * self.parts
+
+    @property
+    def _l2_squared(self) -> int:
+        return self.unit.l2_squared_of_counts() * self.parts**2
 
     def noise(self, question: Question) -> RoundNoise:
         """Return the noise that every party adds to its answer."""
@@ -117,13 +129,13 @@ class Account:
 
     def noise_of(self, number: int, tables: int, dimension: int, parities: Sequence[Names] = ()) -> RoundNoise:
         """Return the noise of a round that asks so many tables, and so many counts in all of them, or `parities`."""
-        squared = self.unit.parties * tables * self.unit.l2_squared_of_counts()
+        squared = self.unit.parties * tables * self._l2_squared
         if parities:
             moved = most_flipped(tuple(parities)) if self.unit.neighbours == "replace" else tables
-            squared = self.unit.parties * moved * self.unit.l1_of_counts() ** 2
-        changed = min(dimension, self.unit.parties * tables * self.unit.l1_of_counts())
-        event = self.events[number - 1]
-        return RoundNoise(self._noise(event.mu_squared, squared, changed, dimension), event, self.unit.scale)
+            squared = self.unit.parties * moved * self._l1**2
+        changed = min(dimension, self.unit.parties * tables * self._l1)
+        event, one = self.events[number - 1], self.unit.scale * self.parts
+        return RoundNoise(self._noise(event.mu_squared, squared, changed, dimension), event, one)
 
     def _noise(
         self, mu_squared: Fraction, squared: int, changed: int, dimension: int
@@ -148,9 +160,9 @@ class Account:
 
     def variance(self, mu_squared: Fraction) -> float:
         """Return the variance, in squared rows, of one table's counts at `mu_squared`, if all parties answer."""
-        parts = self.unit.parties
-        noise = self._noise(mu_squared / parts, parts * self.unit.l2_squared_of_counts(), parts, parts)
-        return _variance(noise, self.parties) / self.unit.scale**2
+        places = self.unit.parties
+        noise = self._noise(mu_squared / places, places * self._l2_squared, places, places)
+        return _variance(noise, self.parties) / (self.unit.scale * self.parts) ** 2
 
     @property
     def alone(self) -> "Account":
@@ -168,9 +180,8 @@ class Account:
         With k tables the variance is k times as large and so is the number of counts that change: slack, in
         proportion to the second over the square of the first, is largest for one.
         """
-        unit = self.unit
-        changed = unit.parties * unit.l1_of_counts()
-        least = self._noise(mu_squared, unit.parties * unit.l2_squared_of_counts(), changed, changed)
+        changed = self.unit.parties * self._l1
+        least = self._noise(mu_squared, self.unit.parties * self._l2_squared, changed, changed)
         slack = Fraction(ceil(least.event.slack * ATTO), ATTO)
         what = f"Gaussian, mu {float(mu_squared) ** 0.5:.3g}, round {place}"
         if self.parties > 1:
@@ -206,26 +217,29 @@ def against_parties(
     }
 
 
-def account_of(terms: Terms, cut: Cut, *, colluding: int, missing: int, shares: int | None = None) -> Account:
+def account_of(
+    terms: Terms, cut: Cut, *, colluding: int, missing: int, shares: int | None = None, parts: int = 1
+) -> Account:
     """Cut the strictest budget into rounds by a public rule.
 
-    `shares` is how many roles share the noise of a table: by default all parties.
+    `shares` is how many roles share the noise of a table: by default all parties. A person is counted in `parts`.
     """
     shares = len(terms.parties) if shares is None else shares
     left = [(budget.epsilon, budget.delta) for budget in budgets_of(terms)]
+    sharing = shares, colluding, missing, parts
     for bits in _FRACTION_BITS:
         whole = min(mu_squared_for(epsilon, delta) for epsilon, delta in left)
-        account = _cut(terms, cut, whole, bits, (shares, colluding, missing))
+        account = _cut(terms, cut, whole, bits, sharing)
         slack = terms.unit.parties * sum((event.slack for event in account.events), Fraction(0))
         if all(_lost(epsilon, slack) <= _ROUNDING * float(delta) for epsilon, delta in left):
             break
     whole = min(mu_squared_for(epsilon, delta, slack) for epsilon, delta in left)
     # less noise was planned for above, so the slack is no larger now
-    return _cut(terms, cut, whole, bits, (shares, colluding, missing))
+    return _cut(terms, cut, whole, bits, sharing)
 
 
-def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int, int, int]) -> Account:
-    (parties, colluding, missing), unit = sharing, terms.unit
+def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int, int, int, int]) -> Account:
+    (parties, colluding, missing, parts), unit = sharing, terms.unit
     account = Account(
         domain=terms.schema.domain,
         unit=unit,
@@ -235,10 +249,11 @@ def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int,
         fraction_bits=bits,
         whole=whole,
         events=(),
+        parts=parts,
     )
-    # a ledger counts mu^2 / 2 in units of 1e-12: parts are cut to them, and never add up to more
-    parts = [Fraction(2 * floor(part / unit.parties / 2 * PICO), PICO) for part in cut(whole)]
-    events = tuple(account.planned(part, place) for place, part in enumerate(parts, 1))
+    # a ledger counts mu^2 / 2 in units of 1e-12: rounds are cut to them, and never add up to more
+    rounds = [Fraction(2 * floor(part / unit.parties / 2 * PICO), PICO) for part in cut(whole)]
+    events = tuple(account.planned(part, place) for place, part in enumerate(rounds, 1))
     return replace(account, events=events)
 
 

@@ -55,7 +55,7 @@ class CutRound:
         A coordinator that shares the noise (`COORDINATOR`) counts none.
         """
         shared, own = self.layout.marked(lambda who: len(who) > 1), self.layout.marked(lambda who: who == {party})
-        return TableNoise(self.share.event, self.share.noise, self.whole.noise, shared, own, self.share.scale)
+        return TableNoise(self.share.event, self.share.noise, self.whole.noise, shared, own, self.share.noise.scale)
 
     def count(self, party: Party, sums: MaskedSums, number: int, count: CountTables, *, why: str) -> SumMasked:
         """Return a party's masked part of a sum: own counts, shares of those with partners, and noise."""
@@ -108,10 +108,10 @@ class CutReach:
     @cached_property
     def _ways(self) -> tuple[tuple[Group, int, int], ...]:
         """The ways in which groups hold the columns: one group of each, the people of all such groups, their number."""
-        found: dict[tuple[int, ...], list[Group]] = {}
+        found: dict[tuple[tuple[int, ...], ...], list[Group]] = {}
         for group in self.groups:
-            holders = [group.holders.get(name, "") for name in self.terms.schema.names]
-            way = tuple(group.parties.index(party) if party else -1 for party in holders)
+            read = [group.read_from.get(name, ()) for name in self.terms.schema.names]
+            way = tuple(tuple(map(group.parties.index, parties)) for parties in read)
             found.setdefault(way, []).append(group)
         return tuple((ones[0], sum(one.people for one in ones), len(ones)) for ones in found.values())
 
@@ -143,14 +143,16 @@ class CutReach:
             return ()
         layout = layout_of(self.groups, counted, domain, parity=True)
         sent: list[set[tuple[str, Names]]] = [set() for _ in counted]
+        crossed = [0] * len(counted)
         for (left, right), tables in layout.across.items():
             for one in tables:
                 sent[one.place] |= {(left, one.left), (right, one.right)}
+                crossed[one.place] += 1
         # fewer sets take no larger numbers, and no more chunks
         sizes, blocks, shared = self._sizes(number, layout), set[tuple[str, Names]](), 0
         kept: list[Names] = []
-        for names, needed in zip(counted, sent, strict=True):
-            columns, cells = len(blocks | needed), shared + len(needed) // PARTNERS
+        for names, needed, times in zip(counted, sent, crossed, strict=True):
+            columns, cells = len(blocks | needed), shared + times
             if not needed or (sizes and traffic_of(sizes, columns, columns, cells) <= room.traffic):
                 blocks, shared = blocks | needed, cells
                 kept.append(names)
@@ -202,8 +204,8 @@ def plan_round(
     asked = number, len(layout.tables), layout.dimension, layout.parities
     share, whole = account.noise_of(*asked), account.alone.noise_of(*asked)
     if not layout.across:  # a field may have no room for the noise
-        ring: Integers = share.ring(sum(group.people for group in layout.groups), layout.dimension)
-        return CutRound(layout=layout, product=None, share=share, whole=whole, ring=ring)
+        alone = share.ring(sum(group.people for group in layout.groups), layout.dimension)
+        return CutRound(layout=layout, product=None, share=share, whole=whole, ring=alone)
     sizes = _sizes(terms, layout, share, proven=proven)
     product = product_by(
         servers,
@@ -214,14 +216,16 @@ def plan_round(
         proven=proven,
         cells={pair: layout.cells(pair) for pair in layout.across},
     )
-    return CutRound(layout=layout, product=product, share=share, whole=whole, ring=sizes.ring.scaled(share.scale))
+    ring = sizes.ring.scaled(share.noise.scale)
+    return CutRound(layout=layout, product=product, share=share, whole=whole, ring=ring)
 
 
 def _sizes(terms: Terms, layout: TableLayout, noise: RoundNoise, *, proven: bool) -> ProductSizes:
     """Return a ring or field that has room for the sum over all people and its noise."""
-    most = -(-noise.tail(OVERFLOW / layout.dimension) // noise.scale)
-    sizes = layout.sizes(terms, most + sum(group.people for group in layout.groups), proven=proven)
-    if sizes.ring.bits + noise.scale.bit_length() - 1 > _MOST_BITS:
+    fine, people = noise.noise.scale, sum(group.people for group in layout.groups)
+    most = -(-noise.tail(OVERFLOW / layout.dimension) // fine)
+    sizes = layout.sizes(terms, most + people * layout.one, proven=proven)
+    if sizes.ring.bits + fine.bit_length() - 1 > _MOST_BITS:
         raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta, or ask for fewer cells")
     return sizes
 
@@ -230,9 +234,8 @@ def _one_sided(group: Group, table: Domain) -> bool:
     """Return whether two parties would count a table of which one has a single value."""
     if 1 not in table.sizes:
         return False
-    parties = group.counted_by(table.names)
-    sides = [table.project(name for name in table.names if group.holders[name] == party).size for party in parties]
-    return len(parties) == PARTNERS and min(sides) == 1
+    ways = (sides for sides in group.ways(table.names) if len(sides) == PARTNERS)
+    return any(table.project(names).size == 1 for sides in ways for _, names in sides)
 
 
 # How much the rounds may send.

@@ -10,6 +10,7 @@ from syndic.kernel import (
     Disclosure,
     Plan,
     Resources,
+    averaged_in_words,
     beyond_unit,
     change_of,
     not_covered,
@@ -212,7 +213,8 @@ class SynthesisPlan(Plan):
             },
             sensitivity=(
                 f"{change_of(unit)} one person's {unit.rows} row(s) at one {party} changes each table by at most "
-                f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}{moved}; the noise of a round is "
+                f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}{moved}"
+                f"{averaged_in_words(self.reach.groups) if self.reach else ''}; the noise of a round is "
                 f"calibrated to as many as it asks{at_once}; at up to {unit.parties} of the {places} the changes add "
                 f"up in the same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these "
                 f"parties is charged 1/{unit.parties} of the round's part of the budget"

@@ -4,9 +4,9 @@ The announced number is a bound made of public sizes: of the model's cells, of t
 Where the study does not say how large the model may be, it is as large as the study's memory allows, up to what helps.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import combinations
 from math import sqrt
 from typing import Final, Literal, final
 
@@ -15,7 +15,7 @@ from syndic.data.counting import covered_cells
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import PARTNERS, Terms, budgets_of, groups_of
+from syndic.kernel import Group, Terms, budgets_of, groups_of
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
@@ -170,14 +170,22 @@ def share_of_parities(terms: Terms, *, colluding: int, apart: bool) -> Fraction:
     columns = len(terms.schema.names)
     if not apart:
         return PARITY_SHARE if columns >= min(SIZES) else Fraction(0)
-    held = [sorted(Counter(group.holders.values()).values()) for group in groups_of(terms)]
-    if max(sum(numbers[-PARTNERS:]) for numbers in held) < min(SIZES):
+    if not any(map(_counts_sets, groups_of(terms))):
         return Fraction(0)
     whole = float(min(mu_squared_for(budget.epsilon, budget.delta) for budget in budgets_of(terms)))
     sets, change = most_sets(columns), terms.unit.parties * terms.unit.l1_of_counts()
     shares = len(terms.parties) / max(1, len(terms.parties) - colluding)
     needed = share_to_find(sets, sets * shares * change**2 / whole, most_rows(terms))
     return min(MOST_PARITY_SHARE, max(PARITY_SHARE, Fraction(round(1000 * needed), 1000)))
+
+
+def _counts_sets(group: Group) -> bool:
+    """Return whether a group can count the smallest sets of columns; those with the same parties are alike."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, parties in group.read_from.items():
+        alike.setdefault(parties, []).append(name)
+    some = [name for names in alike.values() for name in names[: min(SIZES)]]
+    return any(group.counted_by(names) for names in combinations(some, min(SIZES)))
 
 
 def ordered_columns(schema: Schema) -> tuple[tuple[str, int], ...]:

@@ -51,6 +51,7 @@ from syndic.kernel import (
     groups_of,
     member,
     most_rows,
+    parts_of,
     schema_of,
     shared_people,
     step,
@@ -145,7 +146,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
     @property
     def requires(self) -> Requires:
         """Public bounds on people, to size the ring; Gaussian noise needs delta."""
-        return Requires(people="bound", delta="Gaussian noise", weights=True, any_cut=True)
+        return Requires(people="bound", delta="Gaussian noise", weights=True, any_cut=True, averages=True)
 
     def plan(self, terms: Terms) -> SynthesisPlan:
         """Cut the strictest budget into rounds, and make the model as large as the study's limits allow."""
@@ -171,7 +172,14 @@ class Synthesis(ProductSteps, tag="synthesis"):
         dealt = shared_people(terms) and not self.servers and self.colluding > 0
         shares = noise_shares(terms, coordinator=self.coordinator_noise, dealt=dealt)
         budgets = select(1).budgets
-        account = account_of(terms, budgets, colluding=self.colluding, missing=self.missing, shares=shares)
+        account = account_of(
+            terms,
+            budgets,
+            colluding=self.colluding,
+            missing=self.missing,
+            shares=shares,
+            parts=parts_of(groups),
+        )
         impossible = [one.mask(terms.schema) for one in self.zeros]
         # a round may ask for as much as helps with the least noise, that of a party's own tables
         least = account.alone if apart else account
