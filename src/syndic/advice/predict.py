@@ -7,13 +7,12 @@ from typing import Final, get_args
 
 import numpy as np
 
-from syndic.advice.advice import Advice, TaskAdvice, verdict_of
+from syndic.advice.advice import Advice, TaskAdvice, verdict_of, way_out
 from syndic.advice.assume import Assumptions, bin_shares_of, check_public, moments_of, shares_of
 from syndic.advice.budgets import break_even, largest_epsilon, party_advice
-from syndic.advice.forecast import DENSE_CELLS, Forecast
+from syndic.advice.forecast import Forecast, Sums
 from syndic.advice.law import homm_of
-from syndic.advice.logit import Logit
-from syndic.advice.population import Population, Shape, draw_population
+from syndic.advice.population import Shape, draw_population
 from syndic.advice.question import Question, ask
 from syndic.advice.scale import Numbers, listed
 from syndic.advice.task import Task, default_tasks
@@ -56,7 +55,9 @@ def advise_tasks(
         answers |= found
     advised = tuple(answers[task] for task in chosen)
     people = _people(study)
-    verdict, words = verdict_of(advised, people, nobody)
+    noise = f"about {nobody:,.0f} of {people + nobody:,.0f} rows would be noise"
+    verdict, words = verdict_of(advised, "task", noise)
+    words += f". {way_out(advised)}" if verdict == "do not share" else ""
     return Advice(
         study=study.name,
         digest=study.digest,
@@ -83,9 +84,15 @@ def _predict(
     nobody = 0.0
     for step, shape in enumerate(SHAPES):
         population = draw_population(study.schema, assumptions, generator, outcome=outcome, shape=shape)
-        questions = [_question(study, task, population) for task in tasks]
-        forecast = Forecast(study, population, [part for one in questions for part in one.summands], generator)
-        curves.append(_curves(forecast, questions, factors, lambda now, at=step: count(at * len(factors) + now)))  # type: ignore[misc]
+        questions = [ask(task, population) for task in tasks]
+        forecast = Forecast(study, population)
+        sums = [Sums(forecast, question.summands, generator) for question in questions]
+        curve = np.empty((len(tasks), factors.size))
+        for place, factor in enumerate(factors):
+            kept = forecast.kept(float(factor))
+            curve[:, place] = [one.errors(each.drawn(kept)).mean() for one, each in zip(questions, sums, strict=True)]
+            count(step * factors.size + place + 1)
+        curves.append(curve)
         own.append([_own_errors(study, question, generator) for question in questions])
         nobody = forecast.rows_of_nobody()
     answers = {}
@@ -93,12 +100,6 @@ def _predict(
         errors = {size: fmean(one[place][size] for one in own) for size in own[0][place]}
         answers[task] = _answer(study, task, np.array([one[place] for one in curves]), factors, errors)
     return answers, nobody
-
-
-def _question(study: Study, task: Task, population: Population) -> Question:
-    """Return the question of a task; a logistic regression where all counts can be drawn and none is negative."""
-    drawn = study.schema.domain.size <= DENSE_CELLS and homm_of(study).clamp
-    return Logit(task, population) if task.kind == "classify" and drawn else ask(task, population)
 
 
 def _checked(study: Study, tasks: Sequence[Task | str] | None, assumptions: Assumptions) -> tuple[Task, ...]:
@@ -133,21 +134,6 @@ def _counter(progress: Progress, start: int, total: int) -> Callable[[int], None
         progress("predict", start + done, total)
 
     return count
-
-
-def _curves(
-    forecast: Forecast, questions: Sequence[Question], factors: Numbers, progress: Callable[[int], None]
-) -> list[Numbers]:
-    """Return every question's mean squared error at every factor."""
-    curves = [np.empty(factors.size) for _ in questions]
-    for step, factor in enumerate(factors):
-        (sums, counts), start = forecast.released(float(factor)), 0
-        for question, curve in zip(questions, curves, strict=True):
-            end = start + len(question.summands)
-            curve[step] = question.errors(sums[:, start:end], counts).mean()
-            start = end
-        progress(step + 1)
-    return curves
 
 
 def _own_errors(study: Study, question: Question, generator: np.random.Generator) -> dict[int, float]:
