@@ -50,12 +50,12 @@ class PooledSource:
         """Yield the rows of one source after the other; people are identified within each source only."""
         columns = list(columns)
         for table in self.tables:
-            keep = table.keeper()
-            if keep is None or table.person is None:
+            weigh = table.weights()
+            if weigh is None or table.person is None:
                 yield from table.source.batches(columns)
                 continue
             for batch in table.source.batches([*columns, table.person]):
-                yield batch.filter(pa.array(keep(batch.column(table.person)))).select(columns)
+                yield batch.filter(pa.array(weigh(batch.column(table.person)) > 0)).select(columns)
 
     def describe(self) -> str:
         """Return "all rows pooled"."""
