@@ -43,7 +43,7 @@ def advise_tasks(
 ) -> Advice:
     """Predict what a HOMM study is worth to each party. Arguments are those of `syndic.advise`."""
     assumptions = assumptions or Assumptions()
-    chosen = _checked(study, tasks, assumptions)
+    people, chosen = check_public(study, assumptions), _checked(study, tasks)
     factors = _factors(study)
     groups = _groups(chosen)
     answers: dict[Task, TaskAdvice] = {}
@@ -54,7 +54,6 @@ def advise_tasks(
         found, nobody = _predict(study, assumptions, outcome, group, factors, generator, count)
         answers |= found
     advised = tuple(answers[task] for task in chosen)
-    people = _people(study)
     noise = f"about {nobody:,.0f} of {people + nobody:,.0f} rows would be noise"
     verdict, words = verdict_of(advised, "task", noise)
     words += f". {way_out(advised)}" if verdict == "do not share" else ""
@@ -102,19 +101,15 @@ def _predict(
     return answers, nobody
 
 
-def _checked(study: Study, tasks: Sequence[Task | str] | None, assumptions: Assumptions) -> tuple[Task, ...]:
+def _checked(study: Study, tasks: Sequence[Task | str] | None) -> tuple[Task, ...]:
     homm_of(study)
-    check_public(study, assumptions)
-    chosen = default_tasks(study.schema) if tasks is None else tuple(_task(task) for task in tasks)
+    named = default_tasks(study.schema) if tasks is None else tasks
+    chosen = [Task.of(task) if isinstance(task, str) else task for task in named]
     if not chosen:
         raise InputError("advise needs at least one task, such as mean:age")
     for task in chosen:
         task.check(study.schema)
     return tuple(dict.fromkeys(chosen))
-
-
-def _task(task: Task | str) -> Task:
-    return Task.of(task) if isinstance(task, str) else task
 
 
 def _groups(tasks: tuple[Task, ...]) -> list[tuple[str | None, list[Task]]]:
@@ -138,12 +133,8 @@ def _counter(progress: Progress, start: int, total: int) -> Callable[[int], None
 
 def _own_errors(study: Study, question: Question, generator: np.random.Generator) -> dict[int, float]:
     """Return mean squared errors without noise or bins, for every party's number of people and for their sum."""
-    sizes = {party.people or 0 for party in study.parties} | {_people(study)}
+    sizes = {party.people or 0 for party in study.parties} | {study.people or 0}
     return {size: question.own_error(size, generator) for size in sorted(sizes)}
-
-
-def _people(study: Study) -> int:
-    return sum(party.people or 0 for party in study.parties)
 
 
 def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors: dict[int, float]) -> TaskAdvice:
@@ -161,7 +152,7 @@ def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors:
         task=task.name,
         joint=sqrt(joint),
         joint_range=(sqrt(low), sqrt(high)),
-        pooled=sqrt(errors[_people(study)]),
+        pooled=sqrt(errors[study.people or 0]),
         parties=tuple(parties),
     )
 
