@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -16,6 +16,8 @@ Number = float | str | Fraction
 
 class Parametrised:
     """Store parameters as given and check them at `fit`, as scikit-learn's `clone` requires."""
+
+    _set_by_fit: ClassVar[str] = "statement_"
 
     def _keep(self, parameters: Mapping[str, Any]) -> None:
         """Store the constructor's parameters as given."""
@@ -47,8 +49,8 @@ class Parametrised:
         return f"{type(self).__name__}({', '.join(words)})"
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether `fit` was called: it sets attributes whose names end in an underscore."""
-        return any(name.endswith("_") for name in vars(self))
+        """Return whether `fit` was called."""
+        return hasattr(self, self._set_by_fit)
 
 
 def defaults_of(kind: type) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ A fit costs nothing: the matrix is public, and any number of models may be fitte
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ Numbers = NDArray[np.float64]
 class GramModel(Parametrised):
     """Share what the models have in common: parameters, and turning rows into features."""
 
+    _set_by_fit: ClassVar[str] = "coef_"
     model_: Fit | Odds
     intercept_: Any
     coef_: Numbers
