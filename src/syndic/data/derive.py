@@ -133,7 +133,7 @@ class _Reader:
         match node:
             case ast.Name(id=name) | ast.Constant(value=str() as name):
                 self.columns[name] = None
-                return lambda rows: read.numbers(_plain(rows.column(name)))
+                return lambda rows: read.numbers(read.decoded(rows.column(name)))
             case ast.Constant(value=int() | float() as value) if abs(value) < _LARGEST and not isinstance(value, bool):
                 return lambda _: np.float64(value)
             case ast.UnaryOp(op=op, operand=inner) if type(op) in _OPERATORS:
@@ -171,7 +171,7 @@ class _Reader:
                 self._wrong(inner, f"{name} takes columns of dates or times, not other expressions")
             self.number(inner)
         zone, columns = _zone(node), [_column(one) for one in node.args]
-        return lambda rows: _CALENDAR[name](*(Moments(_plain(rows.column(one)), zone) for one in columns))
+        return lambda rows: _CALENDAR[name](*(Moments(read.decoded(rows.column(one)), zone) for one in columns))
 
     def _wrong(self, node: ast.expr, problem: str) -> Computed:
         place = len(self._line[: node.col_offset].decode(errors="ignore")) + 1
@@ -193,11 +193,6 @@ def _column(node: ast.expr) -> str | None:
 
 def _zone(node: ast.Call) -> str:
     return (_column(node.keywords[0].value) or "") if node.keywords else "UTC"
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    array = read.plain(array)
-    return _plain(array.dictionary_decode()) if pa.types.is_dictionary(array.type) else array
 
 
 @final

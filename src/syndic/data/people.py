@@ -95,9 +95,7 @@ def rows_of_people(batches: Iterable[pa.Array]) -> tuple[Counter[object], int]:
 
 def person_ids(people: pa.Array) -> pa.Array:
     """Return each row's person as text; null if there is none. Lists, records and durations are nobody's ids."""
-    people = read.plain(people)
-    if pa.types.is_dictionary(people.type):
-        return person_ids(people.dictionary_decode())
+    people = read.decoded(people)
     if read.is_text(people.type) or read.is_number(people.type) or read.is_time(people.type):
         return read.ids(people)
     return pa.nulls(len(people), pa.large_string())
@@ -105,9 +103,7 @@ def person_ids(people: pa.Array) -> pa.Array:
 
 def as_text(array: pa.Array) -> pa.Array:
     """Return texts as they are, trimmed, and other values as `person_ids` does."""
-    array = read.plain(array)
-    if pa.types.is_dictionary(array.type):
-        return as_text(array.dictionary_decode())
+    array = read.decoded(array)
     return read.texts(array) if read.is_text(array.type) else person_ids(array)
 
 
