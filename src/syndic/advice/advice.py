@@ -1,5 +1,6 @@
 """Hold the predicted worth of a study, in numbers and in words."""
 
+from collections.abc import Sequence
 from math import sqrt
 from typing import Final, Literal, Self, final
 
@@ -92,23 +93,23 @@ def standing_of(joint: float, own: float) -> Standing:
     return "gains" if joint < own else "loses"
 
 
-def verdict_of(tasks: tuple[TaskAdvice, ...], people: int, nobody: float) -> tuple[Verdict, str]:
-    """Return the verdict, and in words which parties gain, or why none does."""
+def verdict_of(tasks: Sequence[TaskAdvice], kind: str, said: str) -> tuple[Verdict, str]:
+    """Return the verdict, and in words in how many tasks of this kind each party gains; `said` follows."""
     names = [one.party for one in tasks[0].parties]
     gains = {
         name: sum(one.standing == "gains" for task in tasks for one in task.parties if one.party == name)
         for name in names
     }
-    noise = f"about {nobody:,.0f} of {people + nobody:,.0f} rows would be noise"
     if all(count == len(tasks) for count in gains.values()):
-        return "share", f"SHARE: every party gains in every task ({len(tasks)} of {len(tasks)}); {noise}"
+        return "share", f"SHARE: every party gains in every {kind} ({len(tasks)} of {len(tasks)}); {said}"
     if not any(gains.values()):
-        return "do not share", f"DO NOT SHARE: no party gains in any task; {noise}. {_way_out(tasks)}"
+        return "do not share", f"DO NOT SHARE: no party gains in any {kind}; {said}"
     each = ", ".join(f"{name} in {count} of {len(tasks)}" for name, count in gains.items())
-    return "some", f"IT DEPENDS: tasks in which a party gains: {each}; {noise}"
+    return "some", f"IT DEPENDS: {kind}s in which a party gains: {each}; {said}"
 
 
-def _way_out(tasks: tuple[TaskAdvice, ...]) -> str:
+def way_out(tasks: Sequence[TaskAdvice]) -> str:
+    """Return what would have to change where no party gains."""
     starts = [one.factor for task in tasks for one in task.parties if one.factor is not None]
     if not starts:
         return "No epsilon up to 64 changes this: use fewer columns or bins, or another method"

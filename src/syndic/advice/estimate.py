@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from syndic.advice.advice import Advice, TaskAdvice, Verdict
+from syndic.advice.advice import Advice, TaskAdvice, verdict_of
 from syndic.advice.assume import Assumptions, check_public, moments_of, shares_of
 from syndic.advice.budgets import largest_epsilon, party_advice, scaled
 from syndic.advice.scale import listed
@@ -42,7 +42,9 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
             tasks.append(task)
             if variant.scheme[1:] == protocol.scheme[1:]:
                 verdicts.append(task)
-    verdict, words = _verdict(verdicts, tasks)
+    best = min(tasks, key=lambda task: task.joint / task.pooled)
+    said = f"smallest relative error: {best.task}, {best.joint / best.pooled:.3g} times the error without noise"
+    verdict, words = verdict_of(verdicts, "parameter", said)
     return Advice(
         study=study.name,
         digest=study.digest,
@@ -130,17 +132,6 @@ def _task(study: Study, protocol: Estimate, layout: Layout, theta: Array, place:
 def _counting(study: Study) -> list[Member]:
     """Return the parties that sum up the column."""
     return [member(study, name) for name in study.plan_as(EstimatePlan).counting]
-
-
-def _verdict(own: list[TaskAdvice], every: list[TaskAdvice]) -> tuple[Verdict, str]:
-    best = min(every, key=lambda task: task.joint / task.pooled)
-    said = f"smallest relative error: {best.task}, {best.joint / best.pooled:.3g} times the error without noise"
-    gains = [one.standing == "gains" for task in own for one in task.parties]
-    if all(gains):
-        return "share", f"SHARE: every party gains in every parameter; {said}"
-    if not any(gains):
-        return "do not share", f"DO NOT SHARE by this scheme: no party gains; {said}"
-    return "some", f"IT DEPENDS: a party gains in {sum(gains)} of {len(gains)} cases (party and parameter); {said}"
 
 
 def _described(

@@ -1,116 +1,77 @@
-"""Describe the distribution of one cell's noise, and of what the public rule keeps of it.
-
-Only for predictions about artificial people: draws are in floating point and protect nobody.
-"""
+"""What HOMM releases of a cell: mean, variance and mean size of its count, by the noise and the public rule."""
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
-from typing import final
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaln, xlogy
 
 from syndic.advice.scale import Numbers
 from syndic.errors import InputError
 from syndic.methods.histogram.homm import Homm, HommPlan, PublishedLaplace
-from syndic.noise import DiscreteLaplace
+from syndic.noise import DiscreteGaussian
 from syndic.study import Study
 
-_REACH = 12
-_WIDE = 4.0
+_STEPS = 200  # numbers of people that are tried for a cell
+_FINE = 500  # steps of the noise within its scale
+_REACH = 40  # scales beyond which there is no noise
 
 
-@final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Law:
-    """Integer noise by inverting its distribution function, so that the same draws serve every epsilon.
+class InCells(NamedTuple):
+    """Numbers of people that cells may have (cells x numbers), and their chances."""
 
-    `printed` is a rounded Laplace draw; `gaussian` is true for discrete Gaussian, false for discrete Laplace noise.
+    numbers: Numbers
+    chances: Numbers
+
+
+def people_in_cells(expected: Numbers) -> InCells:
+    """Return the numbers of people in cells that expect so many: Poisson distributions, large ones in wider steps."""
+    expected = expected[:, None]
+    wide = 8 * np.sqrt(expected) + 10
+    numbers = np.floor(np.maximum(expected - wide, 0)) + np.ceil(2 * wide / _STEPS) * np.arange(_STEPS)
+    chances = np.exp(xlogy(numbers, expected) - expected - gammaln(numbers + 1))
+    return InCells(numbers, chances / chances.sum(axis=1, keepdims=True))
+
+
+def kept_of(plan: HommPlan, party: str, people: InCells) -> Numbers:
+    """Return what a party releases of cells with so many people (4 x cells).
+
+    Mean, variance and mean size of the count, and how much the mean grows with each person.
     """
+    errors, chances = _noise(plan, party)
+    # sums of the chance, of e and of e^2 over all noise e from each place on
+    tails = np.stack([chances, chances * errors, chances * errors**2])[:, ::-1].cumsum(axis=1)[:, ::-1]
+    tails = np.pad(tails, ((0, 0), (0, 1)))
 
-    scale: float
-    gaussian: bool
-    printed: bool
-    clamp: bool
-    at_least: int
+    def above(least: int, counts: Numbers) -> tuple[Numbers, Numbers]:
+        """Return mean and mean square of the noisy counts of at least `least`, 0 where they are less."""
+        zero, one, two = tails[:, np.searchsorted(errors, least - counts)]
+        return counts * zero + one, counts**2 * zero + 2 * counts * one + two
 
-    def noise(self, standard: Numbers) -> Numbers:
-        """Return integer noise from standard draws: Laplace draws, or normal ones if `gaussian`."""
-        if self.gaussian and self.scale > _WIDE:
-            # rounding adds 1/12 to the variance of a normal draw, and -1/120 to its fourth cumulant: 3e-5 of it
-            return np.rint(math.sqrt(self.scale**2 - 1 / 12) * standard)
-        if self.gaussian:
-            from scipy.special import ndtr  # noqa: PLC0415 - heavy to load, and Laplace does without
+    numbers = people.numbers
+    if plan.clamp:
+        mean, square = above(plan.at_least, numbers)
+        size, more = mean, above(plan.at_least, numbers + 1)[0]
+    else:
+        mean, square = numbers, numbers**2 + tails[2, 0]
+        size, more = 2 * above(0, numbers)[0] - mean, numbers + 1
+    mean, square, size, more = ((one * people.chances).sum(axis=1) for one in (mean, square, size, more))
+    return np.stack([mean, square - mean**2, size, more - mean])
 
-            support, chances = self._gaussian
-            return support[np.searchsorted(chances.cumsum()[:-1], ndtr(standard))]
-        if self.printed:
-            return np.rint(self.scale * standard)
-        # |e| is the smallest k with P(|e| > k) = 2 a^(k+1) / (1 + a) at most exp(-|x|), a = exp(-1 / scale)
-        shift = math.log((1 + math.exp(-1 / self.scale)) / 2)
-        size = np.maximum(np.ceil(self.scale * (np.abs(standard) - shift) - 1), 0)
-        return np.copysign(size, standard)
 
-    def standard(self, shape: int | tuple[int, ...], generator: np.random.Generator) -> Numbers:
-        """Draw the standard draws that `noise` takes."""
-        return generator.standard_normal(shape) if self.gaussian else generator.laplace(size=shape)
-
-    def kept(self, noisy: Numbers) -> Numbers:
-        """Return noisy counts, 0 where the rule drops them."""
-        return np.where(noisy >= self.at_least, noisy, 0.0) if self.clamp else noisy
-
-    @cached_property
-    def moments(self) -> tuple[float, float, float, float]:
-        """For an empty cell: chance of being kept; mean, variance and mean size of what is kept (0 if dropped)."""
-        if not self.clamp:
-            spread = self._spread
-            return 1.0, 0.0, spread[1], spread[0]
-        chance, mean, square = self._tail
-        return chance, mean, square - mean**2, mean
-
-    def survivors(self, count: int, generator: np.random.Generator) -> Numbers:
-        """Draw the counts of empty cells, given that they are kept."""
-        if self.gaussian:
-            support, chances = self._gaussian
-            tail = support >= self.at_least
-            return np.asarray(generator.choice(support[tail], count, p=chances[tail] / chances[tail].sum()))
-        return np.asarray(
-            generator.geometric(-math.expm1(-1 / self.scale), count) - 1.0 + self.at_least, dtype=np.float64
-        )
-
-    @cached_property
-    def _gaussian(self) -> tuple[Numbers, Numbers]:
-        reach = max(math.ceil(_REACH * self.scale), self.at_least) + 2
-        support = np.arange(-reach, reach + 1, dtype=np.float64)
-        weights = np.exp(-((support / self.scale) ** 2) / 2)
-        return support, weights / weights.sum()
-
-    @property
-    def _spread(self) -> tuple[float, float]:
-        """Mean size and variance of the noise."""
-        if self.gaussian:
-            support, chances = self._gaussian
-            return float(np.abs(support) @ chances), float(support**2 @ chances)
-        _, mean, square = self._above(1)
-        return 2 * mean, 2 * square
-
-    @property
-    def _tail(self) -> tuple[float, float, float]:
-        if not self.gaussian:
-            return self._above(self.at_least)
-        support, chances = self._gaussian
-        tail = np.where(support >= self.at_least, chances, 0.0)
-        return float(tail.sum()), float(support @ tail), float(support**2 @ tail)
-
-    def _above(self, least: int) -> tuple[float, float, float]:
-        """Return P(e >= least) and the mean and mean square over that event: Laplace noise is memoryless there."""
-        ratio = math.exp(-1 / self.scale)
-        chance = (
-            math.exp(-(least - 0.5) / self.scale) / 2 if self.printed else math.exp(-least / self.scale) / (1 + ratio)
-        )
-        step = ratio / -math.expm1(-1 / self.scale)
-        mean = least + step
-        return chance, chance * mean, chance * (mean**2 + step * (1 + step))
+def _noise(plan: HommPlan, party: str) -> tuple[Numbers, Numbers]:
+    """Return the noise on one count and its chances, in steps of more than 1 where it is wide."""
+    noise = plan.noise[party]
+    gaussian = isinstance(noise, DiscreteGaussian)
+    if isinstance(noise, PublishedLaplace):
+        scale = float(1 / noise.epsilon)
+    else:
+        scale = math.sqrt(noise.sigma_squared) if isinstance(noise, DiscreteGaussian) else float(noise.scale)
+    step = max(1, int(scale / _FINE))
+    reach = math.ceil((_REACH * scale + plan.at_least) / step) + 1
+    errors = step * np.arange(-reach, reach + 1.0)
+    chances = np.exp(-((errors / scale) ** 2) / 2 if gaussian else -np.abs(errors) / scale)
+    return errors, chances / chances.sum()
 
 
 def homm_of(study: Study) -> Homm:
@@ -118,20 +79,3 @@ def homm_of(study: Study) -> Homm:
     if not isinstance(study.protocol, Homm):
         raise InputError(f"this prediction is for the method homm, not for {study.protocol.title}")
     return study.protocol
-
-
-def law_of(study: Study, party: str) -> Law:
-    """Return the distribution of the noise in one party's cells, calibrated as the method itself does it."""
-    protocol = homm_of(study)
-    noise = study.plan_as(HommPlan).noise[party]
-    if isinstance(noise, PublishedLaplace):
-        scale = float(1 / noise.epsilon)
-    else:
-        scale = float(noise.scale) if isinstance(noise, DiscreteLaplace) else math.sqrt(noise.sigma_squared)
-    return Law(
-        scale=scale,
-        gaussian=protocol.noise == "gaussian",
-        printed=protocol.as_published,
-        clamp=protocol.clamp,
-        at_least=protocol.at_least,
-    )

@@ -7,13 +7,12 @@ from typing import Final, get_args
 
 import numpy as np
 
-from syndic.advice.advice import Advice, TaskAdvice, verdict_of
+from syndic.advice.advice import Advice, TaskAdvice, verdict_of, way_out
 from syndic.advice.assume import Assumptions, bin_shares_of, check_public, moments_of, shares_of
 from syndic.advice.budgets import break_even, largest_epsilon, party_advice
-from syndic.advice.forecast import DENSE_CELLS, Forecast
+from syndic.advice.forecast import Forecast, Sums
 from syndic.advice.law import homm_of
-from syndic.advice.logit import Logit
-from syndic.advice.population import Population, Shape, draw_population
+from syndic.advice.population import Shape, draw_population
 from syndic.advice.question import Question, ask
 from syndic.advice.scale import Numbers, listed
 from syndic.advice.task import Task, default_tasks
@@ -44,7 +43,7 @@ def advise_tasks(
 ) -> Advice:
     """Predict what a HOMM study is worth to each party. Arguments are those of `syndic.advise`."""
     assumptions = assumptions or Assumptions()
-    chosen = _checked(study, tasks, assumptions)
+    people, chosen = check_public(study, assumptions), _checked(study, tasks)
     factors = _factors(study)
     groups = _groups(chosen)
     answers: dict[Task, TaskAdvice] = {}
@@ -55,8 +54,9 @@ def advise_tasks(
         found, nobody = _predict(study, assumptions, outcome, group, factors, generator, count)
         answers |= found
     advised = tuple(answers[task] for task in chosen)
-    people = _people(study)
-    verdict, words = verdict_of(advised, people, nobody)
+    noise = f"about {nobody:,.0f} of {people + nobody:,.0f} rows would be noise"
+    verdict, words = verdict_of(advised, "task", noise)
+    words += f". {way_out(advised)}" if verdict == "do not share" else ""
     return Advice(
         study=study.name,
         digest=study.digest,
@@ -83,9 +83,15 @@ def _predict(
     nobody = 0.0
     for step, shape in enumerate(SHAPES):
         population = draw_population(study.schema, assumptions, generator, outcome=outcome, shape=shape)
-        questions = [_question(study, task, population) for task in tasks]
-        forecast = Forecast(study, population, [part for one in questions for part in one.summands], generator)
-        curves.append(_curves(forecast, questions, factors, lambda now, at=step: count(at * len(factors) + now)))  # type: ignore[misc]
+        questions = [ask(task, population) for task in tasks]
+        forecast = Forecast(study, population)
+        sums = [Sums(forecast, question.summands, generator) for question in questions]
+        curve = np.empty((len(tasks), factors.size))
+        for place, factor in enumerate(factors):
+            kept = forecast.kept(float(factor))
+            curve[:, place] = [one.errors(each.drawn(kept)).mean() for one, each in zip(questions, sums, strict=True)]
+            count(step * factors.size + place + 1)
+        curves.append(curve)
         own.append([_own_errors(study, question, generator) for question in questions])
         nobody = forecast.rows_of_nobody()
     answers = {}
@@ -95,25 +101,15 @@ def _predict(
     return answers, nobody
 
 
-def _question(study: Study, task: Task, population: Population) -> Question:
-    """Return the question of a task; a logistic regression where all counts can be drawn and none is negative."""
-    drawn = study.schema.domain.size <= DENSE_CELLS and homm_of(study).clamp
-    return Logit(task, population) if task.kind == "classify" and drawn else ask(task, population)
-
-
-def _checked(study: Study, tasks: Sequence[Task | str] | None, assumptions: Assumptions) -> tuple[Task, ...]:
+def _checked(study: Study, tasks: Sequence[Task | str] | None) -> tuple[Task, ...]:
     homm_of(study)
-    check_public(study, assumptions)
-    chosen = default_tasks(study.schema) if tasks is None else tuple(_task(task) for task in tasks)
+    named = default_tasks(study.schema) if tasks is None else tasks
+    chosen = [Task.of(task) if isinstance(task, str) else task for task in named]
     if not chosen:
         raise InputError("advise needs at least one task, such as mean:age")
     for task in chosen:
         task.check(study.schema)
     return tuple(dict.fromkeys(chosen))
-
-
-def _task(task: Task | str) -> Task:
-    return Task.of(task) if isinstance(task, str) else task
 
 
 def _groups(tasks: tuple[Task, ...]) -> list[tuple[str | None, list[Task]]]:
@@ -135,29 +131,10 @@ def _counter(progress: Progress, start: int, total: int) -> Callable[[int], None
     return count
 
 
-def _curves(
-    forecast: Forecast, questions: Sequence[Question], factors: Numbers, progress: Callable[[int], None]
-) -> list[Numbers]:
-    """Return every question's mean squared error at every factor."""
-    curves = [np.empty(factors.size) for _ in questions]
-    for step, factor in enumerate(factors):
-        (sums, counts), start = forecast.released(float(factor)), 0
-        for question, curve in zip(questions, curves, strict=True):
-            end = start + len(question.summands)
-            curve[step] = question.errors(sums[:, start:end], counts).mean()
-            start = end
-        progress(step + 1)
-    return curves
-
-
 def _own_errors(study: Study, question: Question, generator: np.random.Generator) -> dict[int, float]:
     """Return mean squared errors without noise or bins, for every party's number of people and for their sum."""
-    sizes = {party.people or 0 for party in study.parties} | {_people(study)}
+    sizes = {party.people or 0 for party in study.parties} | {study.people or 0}
     return {size: question.own_error(size, generator) for size in sorted(sizes)}
-
-
-def _people(study: Study) -> int:
-    return sum(party.people or 0 for party in study.parties)
 
 
 def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors: dict[int, float]) -> TaskAdvice:
@@ -175,7 +152,7 @@ def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors:
         task=task.name,
         joint=sqrt(joint),
         joint_range=(sqrt(low), sqrt(high)),
-        pooled=sqrt(errors[_people(study)]),
+        pooled=sqrt(errors[study.people or 0]),
         parties=tuple(parties),
     )
 

@@ -41,13 +41,8 @@ class Question(ABC):
     summands: tuple[Summand, ...]
 
     @abstractmethod
-    def errors(self, sums: Numbers, counts: Numbers | None) -> Numbers:
-        """Return the squared error of each release, in squared units of the answer.
-
-        Args:
-            sums: sums of the summands (releases x summands).
-            counts: counts of all cells (releases x cells); None on grids too large to draw.
-        """
+    def errors(self, sums: Numbers) -> Numbers:
+        """Return the squared error of each release, in squared units of the answer, by its sums (releases x sums)."""
 
     @abstractmethod
     def own_error(self, people: int, generator: np.random.Generator) -> float:
@@ -71,9 +66,8 @@ class _Mean(Question):
         self._truth, self._variance = float(numbers.mean()), float(numbers.var())
         self.summands = ({place: _constant(self._scale)}, {place: _linear(self._scale)})
 
-    def errors(self, sums: Numbers, counts: Numbers | None) -> Numbers:
+    def errors(self, sums: Numbers) -> Numbers:
         """Return squared errors of the mean; a mean outside the bounds is moved to the bound."""
-        del counts
         mean = self._scale.centre + self._scale.half * np.clip(_ratio(sums[:, 1], sums[:, 0]), -1, 1)
         return np.asarray((mean - self._truth) ** 2)
 
@@ -93,9 +87,8 @@ class _Shares(Question):
         units = np.eye(column.size)[: column.levels]
         self.summands = tuple({place: Part(unit, unit)} for unit in units)
 
-    def errors(self, sums: Numbers, counts: Numbers | None) -> Numbers:
+    def errors(self, sums: Numbers) -> Numbers:
         """Return squared errors, averaged over the values."""
-        del counts
         total = sums.sum(axis=1, keepdims=True)
         shares = np.where(total > 0, sums / np.where(total > 0, total, 1), 1 / sums.shape[1])
         return np.asarray(((np.clip(shares, 0, 1) - self._truth) ** 2).mean(axis=1))
@@ -142,11 +135,10 @@ class _Fit(Question):
     def _test(self) -> tuple[Numbers, Numbers]:
         """Some people, and the predictions for them by the best fit to the whole population."""
         points = self._rows[:_TEST_POINTS, :-1]
-        return points, points @ _solve((self._rows.T @ self._rows)[None])[0]
+        return points, np.clip(points @ _solve((self._rows.T @ self._rows)[None])[0], -1, 1)
 
-    def errors(self, sums: Numbers, counts: Numbers | None) -> Numbers:
+    def errors(self, sums: Numbers) -> Numbers:
         """Return mean squared errors of predictions, which are moved to the outcome's bounds."""
-        del counts
         size = len(self._features) + 1
         gram = np.empty((sums.shape[0], size, size))
         for place, (i, j) in enumerate(self._pairs):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Boolean, Categorical, Date, Integer, Ordinal, Real
+from syndic.data.coding import bins_of
 from syndic.data.schema import Column
 
 Numbers = NDArray[np.float64]
@@ -47,28 +48,20 @@ def has_numbers(column: Column) -> bool:
 
 
 def bounds_of(column: Column) -> tuple[float, float]:
-    """Return the smallest and largest number that a column with bounds can release."""
-    if isinstance(column, Real):
-        return column.lower, column.upper
-    if not isinstance(column, Integer | Date):
-        return 0.0, float(max(len(listed(column)) - 1, 1))
-    edges = column.bin_edges.astype(np.int64)
-    return float(edges[0]), float(edges[-1] - 1)
+    """Return the smallest and largest number that a column can release; ranks of listed values."""
+    return (0.0, float(max(len(listed(column)) - 1, 1))) if listed(column) else bins_of(column)[1:]
 
 
 def scale_of(column: Column) -> Scale:
     """Return the numbers of a column's codes; ranks for ordinal values; "other" and missing have none."""
     lower, upper = bounds_of(column)
-    if isinstance(column, Real):
-        middle = (column.bin_edges[:-1] + column.bin_edges[1:]) / 2
-        variance = np.diff(column.bin_edges) ** 2 / 12
-    elif isinstance(column, Integer | Date):
-        edges = column.bin_edges.astype(np.int64).astype(np.float64)
-        middle = (edges[:-1] + edges[1:] - 1) / 2
-        variance = (np.diff(edges) ** 2 - 1) / 12
-    else:
-        middle = np.arange(len(listed(column)), dtype=np.float64)
-        variance = np.zeros_like(middle)
+    middle = np.arange(len(listed(column)), dtype=np.float64)
+    variance = np.zeros_like(middle)
+    if isinstance(column, Real | Integer | Date):
+        middle = bins_of(column)[0]
+        # uniform over a bin; over the whole numbers in it
+        edges = column.bin_edges.astype(np.int64 if isinstance(column, Date) else np.float64)
+        variance = (np.diff(edges) ** 2 - (not isinstance(column, Real))) / 12.0
     padding = (0, column.size - middle.size)
     return Scale(
         middle=np.pad(middle, padding),

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from syndic.advice.advice import Advice, PartyAdvice, TaskAdvice, Verdict
+from syndic.advice.advice import Advice, PartyAdvice, TaskAdvice, verdict_of
 from syndic.advice.assume import Assumptions, check_public, declared_words
 from syndic.advice.budgets import break_even, largest_epsilon, party_advice, scaled
 from syndic.advice.vertical_forecast import made_up_counts
@@ -55,7 +55,7 @@ def advise_synthesis(
         curve.append(middle.joint if factor == 1.0 else middle.release(scaled(study, factor), seed))
         progress("predict", min(total, len(CROWDS) + place + 1), total)
     tasks = tuple(_task(study, name, place, crowds, factors, curve) for place, name in enumerate(sets))
-    verdict, words = _verdict(tasks)
+    verdict, words = verdict_of(tasks, "comparison", _quality(tasks))
     return Advice(
         study=study.name,
         digest=study.digest,
@@ -144,17 +144,12 @@ def _party(
     return party_advice(study, name, own=own, joint=joint, factor=factor, depends=len(pays) > 1)
 
 
-def _verdict(tasks: tuple[TaskAdvice, ...]) -> tuple[Verdict, str]:
-    gains = [one.standing == "gains" for task in tasks for one in task.parties]
+def _quality(tasks: tuple[TaskAdvice, ...]) -> str:
     hardest = max(tasks, key=lambda task: task.joint)
     quality = f"{hardest.task.split(',')[0]} would be {hardest.joint:.2f} from the population"
     if hardest.joint > POOR:
         quality += f", which is poor (above {POOR:g}): use more people, a larger epsilon, or fewer columns and values"
-    if all(gains):
-        return "share", f"SHARE: every party gains in every kind of table; {quality}"
-    if not any(gains):
-        return "do not share", f"DO NOT SHARE: no party gains in any kind of table; {quality}"
-    return "some", f"IT DEPENDS: gains in {sum(gains)} of {len(gains)} cases (party and kind of table); {quality}"
+    return quality
 
 
 def _described(study: Study, assumptions: Assumptions, crowds: list[_Forecast]) -> tuple[str, ...]:

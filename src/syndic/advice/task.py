@@ -17,7 +17,7 @@ class Task(Document):
 
     `mean`: its mean (ranks of an ordinal column, share of true of a boolean). `shares`: the share of each value.
     `linear`: predict it from all other columns by least squares. `classify`: the probability that a column of two
-    values has the second one, from all other columns.
+    values has the second one, from all other columns by least squares.
     """
 
     kind: Kind

@@ -21,15 +21,15 @@ from syndic.data.source import Source
 from syndic.document_errors import suggestion
 
 Numbers = read.Numbers
+Computed = Callable[[pa.RecordBatch], Any]
 
 _MOST_LETTERS: Final = 300
 _LARGEST: Final = 10**300
-_OPERATORS: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
+_OPERATORS: Final[Mapping[type, Callable[..., Any]]] = {
     ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide, ast.FloorDiv: np.floor_divide,
     ast.Mod: np.mod, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.USub: np.negative, ast.UAdd: np.positive,
 }  # fmt: skip
-_SIGNS: Final[Mapping[type, Callable[[Any], Any]]] = {ast.USub: np.negative, ast.UAdd: np.positive}
 _MATHS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "abs": np.abs, "exp": np.exp, "floor": np.floor, "log": np.log, "log10": np.log10, "round": np.rint,
     "sqrt": np.sqrt,
@@ -80,19 +80,10 @@ FUNCTIONS: Final = (*_CALENDAR, *_MATHS, *_EXTREMES)
 @final
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A checked expression, and the columns of the source that it reads."""
+    """A checked expression: the columns of the source that it reads, and the value of every row. Private."""
 
-    tree: ast.expr = field(repr=False)
     columns: tuple[str, ...]
-
-    def values(self, rows: pa.RecordBatch) -> pa.Array:
-        """Return the value of every row; null where it cannot be computed. Private."""
-        name = _column(self.tree)
-        if name is not None:
-            return rows.column(name)
-        with np.errstate(all="ignore"):
-            found = np.broadcast_to(np.asarray(_number(self.tree, rows), dtype=np.float64), len(rows))
-        return pa.array(np.where(np.isfinite(found), found, np.nan), from_pandas=True)
+    values: Callable[[pa.RecordBatch], pa.Array] = field(repr=False)
 
 
 @lru_cache(maxsize=512)
@@ -110,96 +101,87 @@ def expression(text: str) -> Expression:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         at = f"at letter {error.offset}: " if isinstance(error, SyntaxError) and error.offset else ""
         raise ValueError(f"{at}is no expression; quote a column name that is not a plain word") from None
-    check = _Check(line)
-    check.number(tree)
-    if not check.columns and not check.problems:
-        check.problems.append("it uses no column of the source")
-    if check.problems:
-        raise ValueError("; ".join(check.problems))
-    return Expression(tree, tuple(check.columns))
+    reader = _Reader(line)
+    numbers = reader.number(tree)
+    if not reader.columns and not reader.problems:
+        reader.problems.append("it uses no column of the source")
+    if reader.problems:
+        raise ValueError("; ".join(reader.problems))
+    name = _column(tree)
+    if name is not None:
+        return Expression((name,), lambda rows: rows.column(name))
+
+    def values(rows: pa.RecordBatch) -> pa.Array:
+        with np.errstate(all="ignore"):
+            found = np.broadcast_to(np.asarray(numbers(rows), dtype=np.float64), len(rows))
+        return pa.array(np.where(np.isfinite(found), found, np.nan), from_pandas=True)
+
+    return Expression(tuple(reader.columns), values)
 
 
 @final
-class _Check:
-    """Finds everything that is wrong with an expression, and its columns."""
+class _Reader:
+    """Turns an expression into functions of rows; finds its columns and everything that is wrong with it."""
 
     def __init__(self, line: str) -> None:
         self.problems: list[str] = []
         self.columns: dict[str, None] = {}
         self._line = line.encode()
 
-    def number(self, node: ast.expr) -> None:
-        """Check what must be a number."""
+    def number(self, node: ast.expr) -> Computed:  # noqa: PLR0911 - one for each kind of expression
+        """Return what computes numbers, NaN where there is none."""
         match node:
-            case ast.Name() | ast.Constant(value=str()):
-                self._column(node)
+            case ast.Name(id=name) | ast.Constant(value=str() as name):
+                self.columns[name] = None
+                return lambda rows: read.numbers(read.decoded(rows.column(name)))
             case ast.Constant(value=int() | float() as value) if abs(value) < _LARGEST and not isinstance(value, bool):
-                pass
-            case ast.UnaryOp(op=op, operand=inner) if type(op) in _SIGNS:
-                self.number(inner)
+                return lambda _: np.float64(value)
+            case ast.UnaryOp(op=op, operand=inner) if type(op) in _OPERATORS:
+                return self._applied(_OPERATORS[type(op)], inner)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                self.number(left)
-                self.number(right)
+                return self._applied(_OPERATORS[type(op)], left, right)
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
-                self.number(left)
-                self.number(right)
+                return self._applied(_where_known(_OPERATORS[type(op)]), left, right)
             case ast.Call(func=ast.Name(id=name)):
-                self._call(node, name)
+                return self._call(node, name)
             case _:
-                self._add(node, "use numbers, columns, + - * / // %, one comparison and functions only")
+                return self._wrong(node, "use numbers, columns, + - * / // %, one comparison and functions only")
 
-    def _call(self, node: ast.Call, name: str) -> None:
+    def _applied(self, function: Callable[..., Any], *nodes: ast.expr) -> Computed:
+        parts = [self.number(node) for node in nodes]
+        return lambda rows: function(*(part(rows) for part in parts))
+
+    def _call(self, node: ast.Call, name: str) -> Computed:
         timed = name in _CALENDAR
-        most = 1 if name in _MATHS or name in _PARTS else 2 if timed else len(node.args)
+        most = 1 if name in _MATHS or name in _PARTS else 2 if timed else max(1, len(node.args))
         if name not in FUNCTIONS:
             hint = suggestion(name, FUNCTIONS) or f"; there are {', '.join(FUNCTIONS)}"
-            self._add(node, f"unknown function '{name[:40]}'{hint}")
-        elif len(node.args) != max(most, 1):
-            self._add(node, f"{name} takes {max(most, 1)} argument{'s' if most > 1 else ''}, not {len(node.args)}")
-        for inner in node.args:
-            if timed and _column(inner) is None:
-                self._add(inner, f"{name} takes columns of dates or times, not other expressions")
-            self.number(inner)
+            self._wrong(node, f"unknown function '{name[:40]}'{hint}")
+        elif len(node.args) != most:
+            self._wrong(node, f"{name} takes {most} argument{'s' if most > 1 else ''}, not {len(node.args)}")
         for key in node.keywords:
-            if not timed or key.arg != "zone" or not read.is_zone(_zone(key)):
-                self._add(
+            if not timed or key.arg != "zone" or not read.is_zone(_column(key.value) or ""):
+                self._wrong(
                     node, "after the arguments only `zone` of a calendar function may stand, such as 'Asia/Tokyo'"
                 )
+        if not timed:
+            return self._applied(_MATHS.get(name, lambda *numbers: reduce(_EXTREMES[name], numbers)), *node.args)
+        for inner in node.args:
+            if _column(inner) is None:
+                self._wrong(inner, f"{name} takes columns of dates or times, not other expressions")
+            self.number(inner)
+        zone, columns = _zone(node), [_column(one) for one in node.args]
+        return lambda rows: _CALENDAR[name](*(Moments(read.decoded(rows.column(one)), zone) for one in columns))
 
-    def _column(self, node: ast.expr) -> None:
-        self.columns[_column(node) or ""] = None
-
-    def _add(self, node: ast.expr, problem: str) -> None:
+    def _wrong(self, node: ast.expr, problem: str) -> Computed:
         place = len(self._line[: node.col_offset].decode(errors="ignore")) + 1
         self.problems.append(f"at letter {place}: {problem}")
+        return lambda rows: np.full(len(rows), np.nan)
 
 
-def _number(node: ast.expr, rows: pa.RecordBatch) -> Any:
-    """Return the numbers of a checked expression, NaN where there is none."""
-    name = _column(node)
-    if name is not None:
-        return read.numbers(_plain(rows.column(name)))
-    match node:
-        case ast.Constant(value=int() | float() as value):
-            return np.float64(value)
-        case ast.UnaryOp(op=op, operand=inner):
-            return _SIGNS[type(op)](_number(inner, rows))
-        case ast.BinOp(left=left, op=op, right=right):
-            return _OPERATORS[type(op)](_number(left, rows), _number(right, rows))
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            first, second = _number(left, rows), _number(right, rows)
-            return np.where(np.isnan(first) | np.isnan(second), np.nan, _OPERATORS[type(op)](first, second))
-        case ast.Call(func=ast.Name(id=called)):
-            return _called(node, called, rows)
-    raise AssertionError("the expression was not checked")
-
-
-def _called(node: ast.Call, name: str, rows: pa.RecordBatch) -> Any:
-    if name in _CALENDAR:
-        zone = _zone(node.keywords[0]) if node.keywords else "UTC"
-        return _CALENDAR[name](*(Moments(_plain(rows.column(_column(one))), zone) for one in node.args))
-    numbers = [_number(one, rows) for one in node.args]
-    return _MATHS[name](numbers[0]) if name in _MATHS else reduce(_EXTREMES[name], numbers)
+def _where_known(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a comparison that is NaN where a number is."""
+    return lambda first, second: np.where(np.isnan(first) | np.isnan(second), np.nan, compare(first, second))
 
 
 def _column(node: ast.expr) -> str | None:
@@ -209,13 +191,8 @@ def _column(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-def _zone(key: ast.keyword) -> str:
-    return _column(key.value) or ""
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    array = read.plain(array)
-    return _plain(array.dictionary_decode()) if pa.types.is_dictionary(array.type) else array
+def _zone(node: ast.Call) -> str:
+    return (_column(node.keywords[0].value) or "") if node.keywords else "UTC"
 
 
 @final

@@ -7,7 +7,7 @@ or rows with a bounded sum of weights: the sensitivity of a count follows from t
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, Literal, final
 
 import numpy as np
@@ -20,112 +20,65 @@ _SPAN: Final = 1 << 40
 """More rows than a person has: a person's number times this, plus the place of a row, is unique."""
 
 Choice = Literal["first", "last", "random", "weighted"]
-Keeper = Callable[[pa.Array], NDArray[np.bool_]]
 
 
 @final
-class FirstRows:
-    """Counts the rows of each person, to keep the first ones."""
+class RowWeights:
+    """Weighs rows batch by batch: 1 or, with "weighted", a part of `whole` where a row counts, 0 where it does not.
 
-    def __init__(self, limit: int) -> None:
-        """Keep at most `limit` rows per person."""
-        self._limit = limit
-        self._had: dict[object, int] = {}
-
-    def __call__(self, people: pa.Array) -> NDArray[np.bool_]:
-        """Return which rows of a batch to keep."""
-        ids, codes = _coded(people)
-        had = np.array([self._had.get(each, 0) for each in ids] + [self._limit], dtype=np.int64)
-        kept: NDArray[np.bool_] = had[codes] + _occurrence(codes) < self._limit
-        added = np.bincount(codes[kept], minlength=len(ids))
-        for each, more in zip(ids, added.tolist(), strict=False):
-            if more:
-                self._had[each] = self._had.get(each, 0) + more
-        return kept
-
-
-@final
-class LastRows:
-    """Keeps the last rows of each person, whose number of rows was counted in an earlier pass."""
-
-    def __init__(self, limit: int, rows: Counter[object]) -> None:
-        """Keep at most `limit` rows per person; `rows` is how many each person has."""
-        self._limit = limit
-        self._rows = rows
-        self._had: Counter[object] = Counter()
-
-    def __call__(self, people: pa.Array) -> NDArray[np.bool_]:
-        """Return which rows of a batch to keep."""
-        ids, codes = _coded(people)
-        place = _places(ids, codes, self._had)
-        rows = np.array([self._rows[each] for each in ids] + [0], dtype=np.int64)[codes]
-        # also bounded above: rows that a table gained since they were counted are left out
-        kept: NDArray[np.bool_] = (place >= rows - self._limit) & (place < rows)
-        return kept
-
-
-@final
-class WeightedRows:
-    """Weighs the first rows of each person, whose number of rows was counted in an earlier pass.
-
-    Of k rows each gets whole // k, and the first whole % k one more: non-negative integers that depend on k and the
-    place alone and add up to `whole`. Rows that a table gained or lost since they were counted only make the sum less.
+    All but "first" need `rows`, how many rows each person has, from an earlier pass. Rows that a table gained since
+    then are left out. "random" depends on a key: the same rows at every reading. With "weighted" each of k rows gets
+    whole // k, and the first whole % k one more: integers that depend on k and the place alone and add up to `whole`.
     """
 
-    def __init__(self, limit: int, rows: Counter[object], whole: int) -> None:
-        """Weigh at most `limit` rows per person, together `whole`; `rows` is how many each person has."""
-        self._limit = limit
-        self._rows = rows
-        self._whole = whole
-        self._had: Counter[object] = Counter()
-
-    def __call__(self, people: pa.Array) -> NDArray[np.int64]:
-        """Return the weights of the rows of a batch, 0 where a row does not count."""
-        ids, codes = _coded(people)
-        place = _places(ids, codes, self._had)
-        rows = np.array([min(self._rows[each], self._limit) for each in ids] + [0], dtype=np.int64)[codes]
-        each, left = np.divmod(self._whole, np.maximum(rows, 1))
-        return np.where(place < rows, each + (place < left), 0)
-
-
-@final
-class RandomRows:
-    """Keeps rows of each person that a key decides: with the same key the same ones at every reading."""
-
-    def __init__(self, limit: int, rows: Counter[object], key: bytes) -> None:
-        """Keep at most `limit` rows per person; `rows` is how many each person has."""
-        self._limit = limit
-        self._rows = rows
+    def __init__(
+        self, choose: Choice, limit: int, rows: Counter[object] | None = None, *, key: bytes = b"", whole: int = 1
+    ) -> None:
+        """Let at most `limit` rows of each person count."""
+        self._choose, self._limit, self._rows, self._whole = choose, limit, rows, whole
         self._key = hashlib.sha256(key).digest()
         self._had: Counter[object] = Counter()
         self._chosen: dict[object, NDArray[np.int64]] = {}
 
-    def __call__(self, people: pa.Array) -> NDArray[np.bool_]:
-        """Return which rows of a batch to keep."""
+    def __call__(self, people: pa.Array) -> NDArray[np.int64]:
+        """Return the weights of the rows of a batch."""
         ids, codes = _coded(people)
-        place = _places(ids, codes, self._had)
-        rows = np.array([self._rows[each] for each in ids] + [0], dtype=np.int64)
-        kept: NDArray[np.bool_] = place < rows[codes]
-        many = np.flatnonzero(rows > self._limit)
-        if len(many):
-            chosen = np.concatenate([code * _SPAN + self._places_of(ids[code]) for code in many.tolist()])
-            cut = rows[codes] > self._limit
-            kept[cut] = np.isin(codes[cut] * _SPAN + place[cut], chosen)
-        return kept
+        place = self._places(ids, codes)
+        if self._rows is None:
+            return ((place < self._limit) & (codes < len(ids))).astype(np.int64)
+        rows = np.array([self._rows[each] for each in ids] + [0], dtype=np.int64)[codes]
+        if self._choose == "weighted":
+            rows = np.minimum(rows, self._limit)
+            each, left = np.divmod(self._whole, np.maximum(rows, 1))
+            return np.where(place < rows, each + (place < left), 0)
+        kept = place < rows
+        if self._choose == "last":
+            kept &= place >= rows - self._limit
+        else:
+            cut = rows > self._limit
+            chosen = [code * _SPAN + self._drawn(ids[code], self._rows) for code in np.unique(codes[cut]).tolist()]
+            kept[cut] = np.isin(codes[cut] * _SPAN + place[cut], np.concatenate([*chosen, np.empty(0, np.int64)]))
+        return kept.astype(np.int64)
 
-    def _places_of(self, person: object) -> NDArray[np.int64]:
+    def _places(self, ids: list[object], codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return for each row how many earlier rows its person has, and count the rows of this batch."""
+        before = np.array([self._had[each] for each in ids] + [0], dtype=np.int64)
+        counts = np.bincount(codes, minlength=len(ids) + 1).tolist()
+        self._had.update(dict(zip(ids, counts, strict=False)))
+        return np.asarray(before[codes] + _occurrence(codes))
+
+    def _drawn(self, person: object, rows: Counter[object]) -> NDArray[np.int64]:
         """Return the places of a person's rows that are kept: those with the smallest digests under the key."""
-        found = self._chosen.get(person)
-        if found is None:
+        if person not in self._chosen:
             start = hashlib.blake2b(str(person).encode("utf-8", "surrogatepass"), digest_size=16, key=self._key)
             drawn = []
-            for place in range(self._rows[person]):
+            for place in range(rows[person]):
                 each = start.copy()
                 each.update(b"\x00" + place.to_bytes(8, "little"))
                 drawn.append((each.digest(), place))
-            found = np.array(sorted(place for _, place in sorted(drawn)[: self._limit]), dtype=np.int64)
-            self._chosen[person] = found
-        return found
+            kept = sorted(place for _, place in sorted(drawn)[: self._limit])
+            self._chosen[person] = np.array(kept, dtype=np.int64)
+        return self._chosen[person]
 
 
 def rows_of_people(batches: Iterable[pa.Array]) -> tuple[Counter[object], int]:
@@ -142,9 +95,7 @@ def rows_of_people(batches: Iterable[pa.Array]) -> tuple[Counter[object], int]:
 
 def person_ids(people: pa.Array) -> pa.Array:
     """Return each row's person as text; null if there is none. Lists, records and durations are nobody's ids."""
-    people = read.plain(people)
-    if pa.types.is_dictionary(people.type):
-        return person_ids(people.dictionary_decode())
+    people = read.decoded(people)
     if read.is_text(people.type) or read.is_number(people.type) or read.is_time(people.type):
         return read.ids(people)
     return pa.nulls(len(people), pa.large_string())
@@ -152,9 +103,7 @@ def person_ids(people: pa.Array) -> pa.Array:
 
 def as_text(array: pa.Array) -> pa.Array:
     """Return texts as they are, trimmed, and other values as `person_ids` does."""
-    array = read.plain(array)
-    if pa.types.is_dictionary(array.type):
-        return as_text(array.dictionary_decode())
+    array = read.decoded(array)
     return read.texts(array) if read.is_text(array.type) else person_ids(array)
 
 
@@ -163,14 +112,6 @@ def _coded(people: pa.Array) -> tuple[list[object], NDArray[np.int64]]:
     encoded = person_ids(people).dictionary_encode()
     ids = encoded.dictionary.to_pylist()
     return ids, np.asarray(encoded.indices.fill_null(len(ids)), dtype=np.int64)
-
-
-def _places(ids: list[object], codes: NDArray[np.int64], had: Counter[object]) -> NDArray[np.int64]:
-    """Return for each row how many earlier rows its person has, and count the rows of this batch in `had`."""
-    before = np.array([had[each] for each in ids] + [0], dtype=np.int64)
-    counts = np.bincount(codes, minlength=len(ids) + 1).tolist()
-    had.update(dict(zip(ids, counts, strict=False)))
-    return np.asarray(before[codes] + _occurrence(codes))
 
 
 def _occurrence(codes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -131,9 +131,7 @@ def _distinct(chunks: Sequence[pa.Array]) -> _Distinct:
 
 def _texts(array: pa.Array) -> pa.Array:
     """Return values of any type as trimmed text; days as ISO dates; null where missing."""
-    array = read.plain(array)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = read.decoded(array)
     if read.is_text(array.type):
         return read.texts(array).cast(pa.large_string())
     if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):

@@ -4,7 +4,7 @@ import datetime
 import math
 from abc import abstractmethod
 from itertools import pairwise
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 import pyarrow as pa
@@ -41,27 +41,26 @@ class Ranged(Described, frozen=True, kw_only=True):
     scale: Scale = "linear"
     outside: Literal["clip", "missing"] = "clip"
 
+    if TYPE_CHECKING:
+        # every kind of column has these, of its own type
+        lower: Any
+        upper: Any
+        edges: Any
+        missing: Any
+
     @property
     @abstractmethod
     def bin_edges(self) -> NDArray[Any]:
         """The levels + 1 edges of the bins, increasing; a bin includes its lower edge."""
 
     @property
-    @abstractmethod
     def fine(self) -> bool:
         """Whether the bins are left open, so that a method may merge neighbours."""
+        return self.bins is None and self.edges is None
 
     @abstractmethod
     def beyond(self) -> float:
         """Return the smallest number above the upper bound."""
-
-    @abstractmethod
-    def _bounds(self) -> tuple[float, float]:
-        """Return the smallest and the largest value inside, as numbers."""
-
-    @abstractmethod
-    def _instead(self) -> float | None:
-        """Return the number used for missing values, or None if they have a level."""
 
     @abstractmethod
     def _numbers(self, array: pa.Array) -> read.Numbers:
@@ -70,6 +69,18 @@ class Ranged(Described, frozen=True, kw_only=True):
     @abstractmethod
     def _bins(self, numbers: read.Numbers) -> NDArray[np.int64]:
         """Return the bins of numbers within the bounds."""
+
+    def _number(self, value: Any) -> float:
+        """Return a bound, an edge or a value as a number."""
+        return float(value)
+
+    def _bounds(self) -> tuple[float, float]:
+        """Return the smallest and the largest value inside, as numbers."""
+        return self._number(self.lower), self._number(self.upper)
+
+    def _instead(self) -> float | None:
+        """Return the number used for missing values, or None if they have a level."""
+        return None if self.missing == "level" else self._number(self.missing.value)
 
     @property
     def missing_code(self) -> int:
@@ -118,14 +129,9 @@ class Whole(Ranged, frozen=True, kw_only=True):
             return self._open_bins() if self.bins is None else self.bins
         return len(self._whole_edges()) - 1
 
-    @property
-    def fine(self) -> bool:
-        """Whether the bins are left open, so that a method may merge neighbours."""
-        return self.bins is None and self._given() is None
-
-    @abstractmethod
     def _given(self) -> tuple[int, ...] | None:
         """Return the declared edges as whole numbers, or None if there are none."""
+        return None if self.edges is None else tuple(int(self._number(edge)) for edge in self.edges)
 
     def beyond(self) -> float:
         """Return the whole number after the upper bound."""
@@ -201,15 +207,6 @@ class Integer(Whole, frozen=True, kw_only=True, tag_field="kind", tag="integer")
         pairs = zip(edges[:-1].tolist(), (edges[1:] - 1).tolist(), strict=True)
         return self._with_missing([str(a) if a == b else f"{a}-{b}" for a, b in pairs])
 
-    def _given(self) -> tuple[int, ...] | None:
-        return self.edges
-
-    def _bounds(self) -> tuple[float, float]:
-        return float(self.lower), float(self.upper)
-
-    def _instead(self) -> float | None:
-        return None if self.missing == "level" else float(self.missing.value)
-
     def _numbers(self, array: pa.Array) -> read.Numbers:
         return np.asarray(np.floor(read.numbers(array)))
 
@@ -263,18 +260,12 @@ class Date(Whole, frozen=True, kw_only=True, tag_field="kind", tag="date"):
         pairs = zip(edges[:-1], edges[1:] - 1, strict=True)
         return self._with_missing([str(a) if a == b else f"{a} to {b}" for a, b in pairs])
 
-    def _given(self) -> tuple[int, ...] | None:
-        return None if self.edges is None else tuple(self._step(day) for day in self.edges)
-
-    def _step(self, day: datetime.date, clock: datetime.time = datetime.time.min) -> int:
+    def _number(self, value: datetime.date, clock: datetime.time = datetime.time.min) -> float:
         """Return the number of the step, since 1970, at a time of a day."""
-        return int(np.datetime64(datetime.datetime.combine(day, clock)).astype(self.clock).astype(np.int64))
+        return float(np.datetime64(datetime.datetime.combine(value, clock)).astype(self.clock).astype(np.int64))
 
     def _bounds(self) -> tuple[float, float]:
-        return float(self._step(self.lower)), float(self._step(self.upper, datetime.time.max))
-
-    def _instead(self) -> float | None:
-        return None if self.missing == "level" else float(self._step(self.missing.value))
+        return self._number(self.lower), self._number(self.upper, datetime.time.max)
 
     def _open_bins(self) -> int:
         return min(self._count(), FINE_BINS) if self._timed else self._count()
@@ -325,11 +316,6 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
         return FINE_BINS if self.bins is None else self.bins
 
     @property
-    def fine(self) -> bool:
-        """Whether the bins are left open, so that a method may merge neighbours."""
-        return self.bins is None and self.edges is None
-
-    @property
     def bin_edges(self) -> NDArray[np.float64]:
         """The borders of the bins."""
         if self.edges is not None:
@@ -351,12 +337,6 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
     def beyond(self) -> float:
         """Return the float after the upper bound."""
         return math.nextafter(self.upper, math.inf)
-
-    def _bounds(self) -> tuple[float, float]:
-        return self.lower, self.upper
-
-    def _instead(self) -> float | None:
-        return None if self.missing == "level" else self.missing.value
 
     def _numbers(self, array: pa.Array) -> read.Numbers:
         return read.numbers(array)

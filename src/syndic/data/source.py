@@ -13,7 +13,7 @@ from typing import Any, Protocol, final, runtime_checkable
 import pyarrow as pa
 
 from syndic.document import Document, from_builtins
-from syndic.errors import InputError
+from syndic.errors import InputError, MissingExtraError
 
 BATCH_ROWS = 65_536
 
@@ -146,6 +146,22 @@ def reading(what: str) -> Iterator[None]:
         raise InputError(
             f"{what}: cannot be read: it is damaged, or its content does not match its file type"
         ) from error
+
+
+@final
+class NotCounted(Exception):  # noqa: N818 - it passes through here and is no error
+    """Rows must be streamed: grouping so various values saves nothing, or there are more rows than count."""
+
+
+@contextmanager
+def masked(what: str) -> Iterator[None]:
+    """Turn every error of a database into one that says what failed and quotes nothing: it may quote a row."""
+    try:
+        yield
+    except (InputError, MissingExtraError, NotCounted):
+        raise
+    except Exception as error:  # every engine has its own errors
+        raise InputError(what) from error
 
 
 def quoted(name: str) -> str:

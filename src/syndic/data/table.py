@@ -1,6 +1,5 @@
 """A party's rows, coded by the schema. Everything a table returns is private until noise is added."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from syndic.data.column import Codes, code_type
 from syndic.data.counting import CellCounter, DenseCounter
 from syndic.data.factor import Factor
-from syndic.data.people import Choice, FirstRows, Keeper, LastRows, RandomRows, WeightedRows, rows_of_people
+from syndic.data.people import Choice, RowWeights, rows_of_people
 from syndic.data.schema import Column, Schema
 from syndic.data.source import BATCH_ROWS, Source, check_columns
 from syndic.data.sources.pushdown import Pushdown, Recoding, pushdown
@@ -59,12 +58,13 @@ class Table:
 
     def batches(self, names: Iterable[str] | None = None) -> Iterator[Coded]:
         """Yield the codes of some columns (all by default), a batch of rows at a time."""
+        self._check_unweighted()
         columns = self.schema.select(self.schema.names if names is None else names).columns
         if self.size is None:
-            yield from self._stored(columns)
+            yield from (coded for coded, _ in self._stored(columns))
             return
         left = self.size
-        for coded in self._stored(columns):
+        for coded, _ in self._stored(columns):
             yield {name: codes[:left] for name, codes in coded.items()}
             left -= min(left, len(next(iter(coded.values()))))
             if not left:
@@ -73,24 +73,15 @@ class Table:
             rows = min(BATCH_ROWS, left - start)
             yield {one.name: np.full(rows, one.missing_code, code_type(one.size)) for one in columns}
 
-    def _stored(self, columns: Sequence[Column]) -> Iterator[Coded]:
-        """Yield the codes of the source's rows that count."""
-        keep = self.keeper()
+    def _stored(self, columns: Sequence[Column]) -> Iterator[tuple[Coded, NDArray[np.int64] | None]]:
+        """Yield the codes of the source's rows that count, and their weights; None if all rows count once."""
+        weigh = self.weights()
         for batch in self.source.batches(self._columns(column.name for column in columns)):
-            kept = None if keep is None or self.person is None else keep(batch.column(self.person))
             coded = {column.name: column.encode(batch.column(column.name)) for column in columns}
-            yield coded if kept is None else {name: codes[kept] for name, codes in coded.items()}
-
-    def _weighted(self, names: tuple[str, ...]) -> Iterator[tuple[Coded, NDArray[np.int64] | None]]:
-        """Yield the codes of the rows that count, and their weights if they have any."""
-        if self.person is None or self.choose != "weighted":
-            yield from ((coded, None) for coded in self.batches(names))
-            return
-        weigh = WeightedRows(self.rows_per_person, self._rows_of_people(self.person), self.whole)
-        columns = self.schema.select(names).columns
-        for batch in self.source.batches(self._columns(names)):
+            if weigh is None or self.person is None:
+                yield coded, None
+                continue
             weights = weigh(batch.column(self.person))
-            coded = {column.name: column.encode(batch.column(column.name)) for column in columns}
             yield {name: codes[weights > 0] for name, codes in coded.items()}, weights[weights > 0]
 
     def coded_by(self, schema: Schema) -> "Table":
@@ -113,7 +104,11 @@ class Table:
         if counted is not None:
             return counted
         counter = DenseCounter(self.schema.domain if groups is None else groups.domain_of_groups, sets)
-        for batch, weights in self._weighted(counter.names):
+        if self.choose == "weighted":
+            rows = self._stored(self.schema.select(counter.names).columns)
+        else:
+            rows = ((batch, None) for batch in self.batches(counter.names))
+        for batch, weights in rows:
             counter.add(batch if groups is None else groups.recode(batch), weights)
         return counter.factors()
 
@@ -156,20 +151,14 @@ class Table:
     def _pushdown(self) -> Pushdown | None:
         return pushdown(self.schema, self.source, self.person, self.rows_per_person, self.choose, self.size)
 
-    def keeper(self) -> Keeper | None:
-        """Return what keeps the rows that count; None if all do."""
-        self._check_unweighted()
+    def weights(self) -> RowWeights | None:
+        """Return what weighs rows by their people; None if all count once."""
         if self.person is None:
             return None
-        if self.choose == "first":
-            return FirstRows(self.rows_per_person)
-        rows = self._rows_of_people(self.person)
-        if self.choose == "last":
-            return LastRows(self.rows_per_person, rows)
-        return RandomRows(self.rows_per_person, rows, self.key)
-
-    def _rows_of_people(self, person: str) -> Counter[object]:
-        return rows_of_people(batch.column(0) for batch in self.source.batches([person]))[0]
+        people = None
+        if self.choose != "first":
+            people, _ = rows_of_people(batch.column(0) for batch in self.source.batches([self.person]))
+        return RowWeights(self.choose, self.rows_per_person, people, key=self.key, whole=self.whole)
 
     def _check_unweighted(self) -> None:
         """Refuse to hand out rows without their weights: a person would count more often than is charged."""

@@ -48,6 +48,12 @@ def plain(array: pa.Array) -> pa.Array:
     return array
 
 
+def decoded(array: pa.Array) -> pa.Array:
+    """Return the array without run ends, extension types or dictionaries."""
+    array = plain(array)
+    return decoded(array.dictionary_decode()) if pa.types.is_dictionary(array.type) else array
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Return whether values are texts or bytes."""
     tests = (

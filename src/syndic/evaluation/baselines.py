@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from syndic.data import Source, Table
 from syndic.errors import InputError, PartyError
-from syndic.evaluation.rows import Rows, independent, kept, part_of, released, resampled, thinned
+from syndic.evaluation.rows import Rows, independent, kept, released, resampled, thinned
 from syndic.kernel import Member, budget_of, member
 from syndic.methods import AnyMethod, Homm
 from syndic.study import Study, simulate
@@ -50,12 +50,12 @@ class PooledSource:
         """Yield the rows of one source after the other; people are identified within each source only."""
         columns = list(columns)
         for table in self.tables:
-            keep = table.keeper()
-            if keep is None or table.person is None:
+            weigh = table.weights()
+            if weigh is None or table.person is None:
                 yield from table.source.batches(columns)
                 continue
             for batch in table.source.batches([*columns, table.person]):
-                yield batch.filter(pa.array(keep(batch.column(table.person)))).select(columns)
+                yield batch.filter(pa.array(weigh(batch.column(table.person)) > 0)).select(columns)
 
     def describe(self) -> str:
         """Return "all rows pooled"."""
@@ -110,15 +110,14 @@ def own_rows(real: Rows, sizes: Mapping[str, int], *, seed: int) -> list[Contend
     found: list[Contender] = []
     stop = 0
     for name, size in sizes.items() if len(sizes) > 1 else ():
-        start, stop = stop, stop + size
-        training = part_of(real, start, stop, seed=seed, label="fold", lower=TEST_SHARE)
+        within, stop = range(stop, stop + size), stop + size
         found.append(
             Contender(
                 name=f"{name}'s own rows",
                 what=f"the real rows of {name} alone; for predictions, those outside the test fold",
-                rows=kept(part_of(real, start, stop, seed=seed, label="own")),
+                rows=kept(thinned(real, seed=seed, label="own", within=within)),
                 truth=real,
-                training=training,
+                training=thinned(real, seed=seed, label="fold", lower=TEST_SHARE, within=within),
             )
         )
     return found

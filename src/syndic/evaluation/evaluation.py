@@ -1,6 +1,6 @@
 """Hold and print the result of an evaluation. It is computed from real rows, so it is for their owner only."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Final, Self, final
@@ -12,11 +12,11 @@ from syndic.evaluation.breakdown import ColumnScore, GroupScore
 from syndic.evaluation.distance import Distance, PairScore, WayDistance
 from syndic.evaluation.prediction import Prediction
 from syndic.evaluation.regression import Overlap
+from syndic.report.page import Grid, Page, Section, grid_html
 
 BANNER: Final = "OWNER ONLY: computed from real rows"
 RELEASE: Final = "release"
 _SHOWN_COLUMNS: Final = 20
-Cells = tuple[list[str], list[list[str]]]
 
 
 class Scores(Document, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
             f"{self.study}: the release compared with {self.rows:,} real rows of {', '.join(self.parties)}",
             self.verdict,
             *([self.relied_on] if self.relied_on else []),
-            *(_text(*one) for one in self._tables().values()),
+            *map(_text, self._tables()),
             "\n".join(f"{one.name}: {one.what}" for one in self.scores),
             *(f"note: {note}" for note in self.notes),
             BANNER,
@@ -135,20 +135,14 @@ class Evaluation(Document, frozen=True, kw_only=True):
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        body = "".join(_html(*one) for one in self._tables().values())
+        body = "".join(map(grid_html, self._tables()))
         notes = "".join(f"<p>{escape(note)}</p>" for note in (self.verdict, self.relied_on, *self.notes) if note)
         banner = f"<p><strong>{BANNER}</strong></p>"
         return f"{banner}<p>{escape(self.study)}</p>{notes}{body}{banner}"
 
     def _page(self) -> str:
         """Return the evaluation as one self-contained HTML page, marked in every section."""
-        from syndic.report.page import Grid, Page, Section  # noqa: PLC0415  # needed for a page only
-
-        sections = []
-        for title, (head, rows) in self._tables().items():
-            numbers = tuple(range(1, len(head)))
-            grid = Grid(caption=title, head=tuple(head), rows=tuple(map(tuple, rows)), numbers=numbers)
-            sections.append(Section(title=title, tables=(grid,), owner=True))
+        sections = [Section(title=grid.caption, tables=(grid,), owner=True) for grid in self._tables()]
         tables = tuple(f"{one.name}: {one.what}" for one in self.scores)
         sections.append(Section(title="What was compared", points=tables, notes=self.notes, owner=True))
         return Page(
@@ -163,33 +157,56 @@ class Evaluation(Document, frozen=True, kw_only=True):
             owner="the owners of the rows",
         ).to_html()
 
-    def _tables(self) -> dict[str, Cells]:
-        """The head and the rows of every table that has some, by title."""
-        found = {"Distances": self._main()}
-        if self.target:
-            found[f"Predicting {self.target}"] = self._predicted()
-        found["Columns, worst first"] = self._columns()
-        if self.pairs:
-            found["Pairs, worst first"] = self._pairs()
-        return {**found, "Groups, worst first": self._groups()} if self.groups else found
+    def _tables(self) -> list[Grid]:
+        """Return every table that has rows."""
+        columns = [
+            (one.column, f"{one.tvd:.4f}", _number(one.pairs, ".4f"), f"{one.halves:.4f}")
+            for one in self.columns[:_SHOWN_COLUMNS]
+        ]
+        pairs = [(" x ".join(one.columns), f"{one.tvd:.4f}", _number(one.expected, ".4f")) for one in self.pairs]
+        groups = [
+            (
+                f"{one.column} = {one.level}",
+                f"{one.share:.3f}",
+                f"{one.released_share:.3f}",
+                f"{one.tvd:.4f}",
+                f"{one.halves:.4f}",
+            )
+            for one in self.groups
+        ]
+        every = [
+            self._main(),
+            *([self._predicted()] if self.target else []),
+            _grid(
+                "Columns, worst first",
+                ("column, worst first", "distance", "mean over its pairs", "two halves"),
+                columns,
+            ),
+            _grid("Pairs, worst first", ("pair, worst first", "distance", "expected by the release"), pairs),
+            _grid(
+                "Groups, worst first",
+                ("group, worst first", "share", "in the release", "distance", "two halves"),
+                groups,
+            ),
+        ]
+        return [grid for grid in every if grid.rows]
 
-    def _main(self) -> Cells:
-        ways = [way.columns for way in self.scores[0].tvd]
-        head = ["", "rows", *(f"{way}-way" for way in ways), "worst pair", "k-marginal", "pMSE logistic", "pMSE tree"]
+    def _main(self) -> Grid:
+        ways = [f"{way.columns}-way" for way in self.scores[0].tvd]
         rows = []
         for one in self.scores:
             pair = next((f"{way.worst:.3f}" for way in one.tvd if way.columns == 2), "-")
             means = [f"{way.mean:.4f}" for way in one.tvd]
             ratios = [_number(value, ".3g") for value in (one.pmse_logistic, one.pmse_tree)]
-            rows.append([one.name, f"{one.rows:,}", *means, pair, _number(one.k_marginal, ".0f"), *ratios])
-        return head, rows
+            rows.append((one.name, f"{one.rows:,}", *means, pair, _number(one.k_marginal, ".0f"), *ratios))
+        head = ("", "rows", *ways, "worst pair", "k-marginal", "pMSE logistic", "pMSE tree")
+        return _grid("Distances", head, rows)
 
-    def _predicted(self) -> Cells:
+    def _predicted(self) -> Grid:
         models = next((one.predictions for one in self.scores if one.predictions), ())
         more = [f"{each.model}, {_main_score(each)[0]}" for each in models[1:]]
         first = list(_details(models[0])) if models else []
-        head = [f"{models[0].model if models else 'predict'}: {self.target}", *first, *more]
-        head += ["interval overlap", "difference (standard errors)"]
+        name = f"{models[0].model if models else 'predict'}: {self.target}"
         rows = []
         for one in self.scores:
             reached = ["-"] * (len(first) + len(more))
@@ -197,30 +214,9 @@ class Evaluation(Document, frozen=True, kw_only=True):
                 reached = [*_details(one.predictions[0]).values()]
                 reached += [_main_score(each)[1] for each in one.predictions[1:]]
             overlap = [one.overlap.mean, one.overlap.difference] if one.overlap else [None, None]
-            rows.append([one.name, *reached, *(_number(value, ".2f") for value in overlap)])
-        return head, rows
-
-    def _columns(self) -> Cells:
-        head = ["column, worst first", "distance", "mean over its pairs", "two halves"]
-        shown = self.columns[:_SHOWN_COLUMNS]
-        return head, [[one.column, f"{one.tvd:.4f}", _number(one.pairs, ".4f"), f"{one.halves:.4f}"] for one in shown]
-
-    def _pairs(self) -> Cells:
-        head = ["pair, worst first", "distance", "expected by the release"]
-        return head, [[" x ".join(one.columns), f"{one.tvd:.4f}", _number(one.expected, ".4f")] for one in self.pairs]
-
-    def _groups(self) -> Cells:
-        head = ["group, worst first", "share", "in the release", "distance", "two halves"]
-        return head, [
-            [
-                f"{one.column} = {one.level}",
-                f"{one.share:.3f}",
-                f"{one.released_share:.3f}",
-                f"{one.tvd:.4f}",
-                f"{one.halves:.4f}",
-            ]
-            for one in self.groups
-        ]
+            rows.append((one.name, *reached, *(_number(value, ".2f") for value in overlap)))
+        head = (name, *first, *more, "interval overlap", "difference (standard errors)")
+        return _grid(f"Predicting {self.target}", head, rows)
 
 
 def check_target(path: Path) -> None:
@@ -262,19 +258,16 @@ def _number(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
 
 
-def _text(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, *rows]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
+def _grid(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Grid:
+    return Grid(caption=title, head=head, rows=tuple(rows), numbers=tuple(range(1, len(head))))
+
+
+def _text(grid: Grid) -> str:
+    lines = [grid.head, *grid.rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(grid.head))]
 
     def padded(line: Sequence[str]) -> Iterator[str]:
         for place, (cell, width) in enumerate(zip(line, widths, strict=True)):
             yield cell.rjust(width) if place else cell.ljust(width)
 
     return "\n".join("  ".join(padded(line)).rstrip() for line in lines)
-
-
-def _html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    def line(cells: Sequence[str], kind: str) -> str:
-        return "<tr>" + "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in cells) + "</tr>"
-
-    return f"<table>{line(head, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Coded, Column, Schema
-from syndic.data.ranged import Ranged, Whole
+from syndic.data.coding import bins_of
+from syndic.data.ranged import Ranged
 
 Numbers = NDArray[np.float64]
 
@@ -82,11 +83,7 @@ def tree_features(schema: Schema, names: Iterable[str], codes: Coded) -> TreeFea
 
 def middle_of(column: Ranged, codes: NDArray[np.integer]) -> Numbers:
     """Return the middle of each code's bin, in the column's unit (for dates their resolution); NaN for missing."""
-    edges = column.bin_edges.astype(np.float64)
-    # the last whole number of a bin is one below the next edge
-    middles = (edges[:-1] + edges[1:] - isinstance(column, Whole)) / 2
-    places = codes.astype(np.int64)
-    return np.append(middles, np.nan)[np.minimum(places, len(middles))]
+    return np.append(bins_of(column)[0], np.nan)[np.minimum(codes.astype(np.int64), column.levels)]  # type: ignore[arg-type]  # a column
 
 
 def _label(column: Column, level: int, levels: int) -> str:

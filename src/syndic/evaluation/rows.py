@@ -137,38 +137,29 @@ def released(table: ReleasedTable, schema: Schema) -> Rows:
     return Rows(schema, pooled([Table(plain, ArrowSource(plus))]).read, pooled([Table(plain, ArrowSource(minus))]))
 
 
-def thinned(rows: Rows, *, seed: int, label: str, lower: float, upper: float) -> Rows:
-    """Return the rows whose uniform random number is in [lower, upper); disjoint intervals give disjoint rows."""
+def thinned(
+    rows: Rows, *, seed: int, label: str, lower: float = 0.0, upper: float = 1.0, within: range | None = None
+) -> Rows:
+    """Return the rows whose uniform random number is in [lower, upper); disjoint intervals give disjoint rows.
 
-    def chosen(stream: np.random.Generator, count: int) -> NDArray[np.bool_]:
-        numbers = stream.random(count)
-        return (numbers >= lower) & (numbers < upper)
+    With `within` only rows at these places are returned; the random numbers are the same.
+    """
+
+    def chosen(stream: np.random.Generator, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        numbers = stream.random(len(places))
+        kept = (numbers >= lower) & (numbers < upper)
+        return kept if within is None else kept & (places >= within.start) & (places < within.stop)
 
     return _changed(rows, seed, label, chosen)
-
-
-def part_of(rows: Rows, start: int, stop: int, *, seed: int, label: str, lower: float = 0.0) -> Rows:
-    """Return what `thinned` returns up to 1, of the rows from place `start` up to `stop` only."""
-
-    def read(names: Clique) -> Iterator[Coded]:
-        stream, place = stream_of(seed, label), 0
-        for batch in rows.read(names):
-            numbers = stream.random(len(batch[names[0]]))
-            places = np.arange(place, place + len(numbers))
-            chosen = (numbers >= lower) & (places >= start) & (places < stop)
-            yield {name: codes[chosen] for name, codes in batch.items()}
-            place += len(numbers)
-
-    return Rows(rows.schema, read)
 
 
 def resampled(rows: Rows, *, seed: int, label: str) -> Rows:
     """Return a bootstrap: every row a Poisson(1) number of times, which needs one pass over the rows."""
     law = np.cumsum([exp(-1) / factorial(number) for number in range(_MOST_COPIES)])
 
-    def copies(stream: np.random.Generator, count: int) -> NDArray[np.int64]:
-        numbers = np.searchsorted(law, stream.random(count), side="right")
-        return np.repeat(np.arange(count), numbers)
+    def copies(stream: np.random.Generator, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        numbers = np.searchsorted(law, stream.random(len(places)), side="right")
+        return np.repeat(np.arange(len(places)), numbers)
 
     return _changed(rows, seed, label, copies)
 
@@ -198,14 +189,16 @@ def _changed(
     rows: Rows,
     seed: int,
     label: str,
-    choose: Callable[[np.random.Generator, int], NDArray[np.bool_] | NDArray[np.int64]],
+    choose: Callable[[np.random.Generator, NDArray[np.int64]], NDArray[np.bool_] | NDArray[np.int64]],
 ) -> Rows:
     """Return the rows that `choose` picks, batch by batch from one stream, whatever the size of batches."""
 
     def read(names: Clique) -> Iterator[Coded]:
-        stream = stream_of(seed, label)
+        stream, start = stream_of(seed, label), 0
         for batch in rows.read(names):
-            chosen = choose(stream, len(batch[names[0]]))
+            places = np.arange(start, start + len(batch[names[0]]))
+            chosen = choose(stream, places)
             yield {name: codes[chosen] for name, codes in batch.items()}
+            start += len(places)
 
     return Rows(rows.schema, read)

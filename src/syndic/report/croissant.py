@@ -5,6 +5,8 @@ people and privacy use its vocabulary for responsible use, RAI 1.0.
 """
 
 import hashlib
+import json
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,44 +19,6 @@ from syndic.report.about import About, refuse_unprotected, write_json_ld
 from syndic.study.release import Release
 from syndic.study.statement import odds_for
 
-_CONTEXT: Final[dict[str, Any]] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
 _CONFORMS: Final = ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"]
 _TABLE: Final = "synthetic.parquet"
 _FILES: Final = {
@@ -72,7 +36,7 @@ def croissant(release: Release, folder: str | Path, about: About) -> dict[str, A
     schema = release.table.to_arrow().schema
     links = {"license": about.licence, "url": about.address}
     return {
-        "@context": _CONTEXT,
+        "@context": json.loads((files("syndic.report") / "croissant.json").read_text(encoding="utf-8")),
         "@type": "sc:Dataset",
         "name": release.study.name,
         "description": about.description,

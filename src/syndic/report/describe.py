@@ -12,7 +12,7 @@ _MOST_FIGURES = 12
 _HIDDEN = "hidden by noise"
 
 
-def describe_sections(_release: Release, result: DescribeResult) -> tuple[Section, ...]:
+def describe_section(_release: Release, result: DescribeResult) -> Section:
     """Return the table of all columns by group, then every comparison and regression with its interval."""
     rows = list(result.rows())
     tests = [row for row in rows if "test" in row.what]
@@ -27,26 +27,24 @@ def describe_sections(_release: Release, result: DescribeResult) -> tuple[Sectio
         *_estimates("Regressions, each term adjusted for the others, with robust standard errors", fits),
         *_estimates("Every number of the first table, with its interval", single),
     ]
-    return (
-        Section(
-            title="Description",
-            paragraphs=(
-                "Everything here follows from noisy tables and sums; a count of people has a standard deviation of "
-                f"{'at most ' if result.note.deviations else ''}{number(round(result.note.standard_deviation, 1))}.",
-                *(
-                    f"The numbers of {what} are of {share:.0%} of the people: others lack a column, or have these "
-                    "columns at three or more parties."
-                    for what, share in result.partly.items()
-                ),
-                "Intervals are for 95 %. Intervals and p-values contain sampling error and noise. People whose value "
-                "is missing are left out of that column.",
-                "A ratio is hidden by noise if its parts would not stand out with the same shares in all groups. "
-                "Where groups differ by four times and more, and few people are behind it, its interval contains the "
-                "true one less often than 95 %.",
+    return Section(
+        title="Description",
+        paragraphs=(
+            "Everything here follows from noisy tables and sums; a count of people has a standard deviation of "
+            f"{'at most ' if result.note.deviations else ''}{number(round(result.note.standard_deviation, 1))}.",
+            *(
+                f"The numbers of {what} are of {share:.0%} of the people: others lack a column, or have these "
+                "columns at three or more parties."
+                for what, share in result.partly.items()
             ),
-            figures=tuple(_figures(result)),
-            tables=tuple(tables),
+            "Intervals are for 95 %. Intervals and p-values contain sampling error and noise. People whose value "
+            "is missing are left out of that column.",
+            "A ratio is hidden by noise if its parts would not stand out with the same shares in all groups. "
+            "Where groups differ by four times and more, and few people are behind it, its interval contains the "
+            "true one less often than 95 %.",
         ),
+        figures=tuple(_figures(result)),
+        tables=tuple(tables),
     )
 
 

@@ -12,25 +12,23 @@ _LABELS = 6
 _FEATURES = 40
 
 
-def gram_sections(_release: Release, result: GramResult) -> tuple[Section, ...]:
+def gram_section(_release: Release, result: GramResult) -> Section | None:
     """Return the linear regression of each of the first numbers on all other columns."""
     fits = _fits(result)
     if not fits:
-        return ()
-    return (
-        Section(
-            title="Regressions from the matrix",
-            paragraphs=(
-                f"Sums of products of {number(len(result.note.features))} features over {number(result.note.rows)} "
-                "people. Any feature may be the label; every regression follows from the sums and costs nothing.",
-                "Each column of the table is the linear regression of one label on the other columns. A coefficient is "
-                "in the label's unit per unit of its feature (a day for dates).",
-                "In brackets is its 95 % interval, which includes sampling error and noise: least squares. Where noise "
-                "or clipping is too large for intervals, the coefficient is shrunk as the noise requires and stands "
-                "alone.",
-            ),
-            tables=(_table(fits, [_intervals(result, fit) for fit in fits]),),
+        return None
+    return Section(
+        title="Regressions from the matrix",
+        paragraphs=(
+            f"Sums of products of {number(len(result.note.features))} features over {number(result.note.rows)} "
+            "people. Any feature may be the label; every regression follows from the sums and costs nothing.",
+            "Each column of the table is the linear regression of one label on the other columns. A coefficient is "
+            "in the label's unit per unit of its feature (a day for dates).",
+            "In brackets is its 95 % interval, which includes sampling error and noise: least squares. Where noise "
+            "or clipping is too large for intervals, the coefficient is shrunk as the noise requires and stands "
+            "alone.",
         ),
+        tables=(_table(fits, [_intervals(result, fit) for fit in fits]),),
     )
 
 

@@ -9,7 +9,7 @@ from syndic.report.svg import number
 from syndic.study.release import Release
 
 
-def homm_sections(release: Release, result: MergedTable) -> tuple[Section, ...]:
+def homm_section(release: Release, result: MergedTable) -> Section:
     """Return how many cells each party's noisy histogram keeps, and how noisy it is."""
     study, plan = release.study, release.study.plan_as(HommPlan)
     size = max(one.domain.size for one in plan.schemas.values())
@@ -31,19 +31,17 @@ def homm_sections(release: Release, result: MergedTable) -> tuple[Section, ...]:
         rows=tuple(rows),
         numbers=(1, 2, 3),
     )
-    return (
-        Section(
-            title="How the table was made: noisy counts",
-            paragraphs=(
-                f"The {grid} has {number(size)} cells. Each party counted its rows in every cell "
-                "and added noise to every count, empty cells too. The cells that were kept are published and rows were "
-                "drawn from them: a category as it is, a number uniformly within its bin.",
-                _rule(study.protocol),
-            ),
-            points=tuple(f"Known before any row was read: {note}." for note in study.plan.resources.notes[1:2]),
-            tables=(table,),
-            figures=_figures(release, result),
+    return Section(
+        title="How the table was made: noisy counts",
+        paragraphs=(
+            f"The {grid} has {number(size)} cells. Each party counted its rows in every cell "
+            "and added noise to every count, empty cells too. The cells that were kept are published and rows were "
+            "drawn from them: a category as it is, a number uniformly within its bin.",
+            _rule(study.protocol),
         ),
+        points=tuple(f"Known before any row was read: {note}." for note in study.plan.resources.notes[1:2]),
+        tables=(table,),
+        figures=_figures(release, result),
     )
 
 

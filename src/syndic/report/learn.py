@@ -12,28 +12,26 @@ from syndic.study.release import Release
 _SHOWN = 12
 
 
-def learn_sections(_release: Release, result: LearnResult) -> tuple[Section, ...]:
+def learn_section(_release: Release, result: LearnResult) -> Section:
     """Return the largest coefficients, their noise, and the guarantee along the rounds."""
     model, predictor = result.model, LinearPredictor(result.model, result.design)
     what = "numbers beyond the limits in model.json" if model.limits else "long rows"
     lost = f" {model.lost} of them were lost: a party fell silent before its sum could open." if model.lost else ""
-    return (
-        Section(
-            title="What was learnt",
-            paragraphs=(
-                f"A linear model of {model.label} (loss {model.loss}, scheme {model.scheme}) from "
-                f"{number(model.people)} people, in {number(model.rounds)} round(s).{lost}",
-                "A score is the intercept plus the sum of coefficients times features; above 0 it predicts the class. "
-                f"Features are scaled by the declared bounds, and {what} are clipped.",
-                _units(predictor),
-                f"Noise of standard deviation {model.noise:.3g} was added to each number of every round's average.",
-                "The coefficients have no intervals: rows are clipped and coefficients shrunk, so no interval around "
-                "them is known to cover those of the people behind the rows. `gram` has intervals of linear "
-                "regressions, and releases with noisy tables those of logistic ones: release.interval.",
-            ),
-            figures=(_coefficients(model), *_guarantee(model)),
-            tables=(_table(predictor),),
+    return Section(
+        title="What was learnt",
+        paragraphs=(
+            f"A linear model of {model.label} (loss {model.loss}, scheme {model.scheme}) from "
+            f"{number(model.people)} people, in {number(model.rounds)} round(s).{lost}",
+            "A score is the intercept plus the sum of coefficients times features; above 0 it predicts the class. "
+            f"Features are scaled by the declared bounds, and {what} are clipped.",
+            _units(predictor),
+            f"Noise of standard deviation {model.noise:.3g} was added to each number of every round's average.",
+            "The coefficients have no intervals: rows are clipped and coefficients shrunk, so no interval around "
+            "them is known to cover those of the people behind the rows. `gram` has intervals of linear "
+            "regressions, and releases with noisy tables those of logistic ones: release.interval.",
         ),
+        figures=(_coefficients(model), *_guarantee(model)),
+        tables=(_table(predictor),),
     )
 
 

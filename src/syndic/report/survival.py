@@ -11,7 +11,7 @@ from syndic.study.release import Release
 _MOST_LINES = 6
 
 
-def survival_sections(_release: Release, result: SurvivalResult) -> tuple[Section, ...]:
+def survival_section(_release: Release, result: SurvivalResult) -> Section:
     """Return the curves of all people and of every group, their medians, the tests and the hazard ratios."""
     layout = result.note.layout
     views = [None, *(one.name for one in layout.by)]
@@ -20,18 +20,16 @@ def survival_sections(_release: Release, result: SurvivalResult) -> tuple[Sectio
     tables = [_times(result, view) for view in views]
     if layout.by:
         tables += [_tests(result), *_ratios(result)]
-    return (
-        Section(
-            title="Survival",
-            paragraphs=(
-                f"Time to the event ({layout.event}) in {layout.time}, from one table of noisy counts with a standard "
-                f"deviation of {number(round(result.note.standard_deviation, 1))} people.",
-                "Intervals are for 95 %. They contain sampling error and noise. A curve ends where the noise hides how "
-                "many people are still at risk.",
-            ),
-            figures=tuple(figures),
-            tables=tuple(tables),
+    return Section(
+        title="Survival",
+        paragraphs=(
+            f"Time to the event ({layout.event}) in {layout.time}, from one table of noisy counts with a standard "
+            f"deviation of {number(round(result.note.standard_deviation, 1))} people.",
+            "Intervals are for 95 %. They contain sampling error and noise. A curve ends where the noise hides how "
+            "many people are still at risk.",
         ),
+        figures=tuple(figures),
+        tables=tuple(tables),
     )
 
 

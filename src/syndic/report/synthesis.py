@@ -91,24 +91,22 @@ _PAIRS = 4
 _LEVELS = 24
 
 
-def synthesis_sections(release: Release, result: SyntheticTable) -> tuple[Section, ...]:
+def synthesis_section(release: Release, result: SyntheticTable) -> Section:
     """Return the section on how the table was made."""
     note = result.note
     opened = sum(len(one.tables) for one in note.rounds)
-    return (
-        Section(
-            title="How the table was made: noisy tables and a model",
-            paragraphs=(
-                f"In {len(note.rounds)} rounds {number(opened)} tables of counts of all rows together were opened, "
-                "each with noise, and no other table. What later rounds asked was chosen from what earlier ones had "
-                "opened. A model was fitted to all of them, and every row of the synthetic table was drawn from it.",
-                f"By the noisy counts there are about {number(round(note.total))} rows{_between(release)}. The model "
-                f"has {number(note.cells)} cells in {number(len(note.cliques))} groups of columns. Columns in no "
-                "common group are related only through the columns that the groups share.",
-            ),
-            figures=(_graph(release, result), *_fitted(result), *_pairs(release, result)),
-            tables=(_intervals(release), _rounds(result), _measured(result)),
+    return Section(
+        title="How the table was made: noisy tables and a model",
+        paragraphs=(
+            f"In {len(note.rounds)} rounds {number(opened)} tables of counts of all rows together were opened, "
+            "each with noise, and no other table. What later rounds asked was chosen from what earlier ones had "
+            "opened. A model was fitted to all of them, and every row of the synthetic table was drawn from it.",
+            f"By the noisy counts there are about {number(round(note.total))} rows{_between(release)}. The model "
+            f"has {number(note.cells)} cells in {number(len(note.cliques))} groups of columns. Columns in no "
+            "common group are related only through the columns that the groups share.",
         ),
+        figures=(_graph(release, result), *_fitted(result), *_pairs(release, result)),
+        tables=(_intervals(release), _rounds(result), _measured(result)),
     )
 
 

@@ -13,10 +13,10 @@ from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.survival.result import SurvivalResult
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import at_delta
-from syndic.report.describe import describe_sections
-from syndic.report.gram import gram_sections
-from syndic.report.homm import homm_sections
-from syndic.report.learn import learn_sections
+from syndic.report.describe import describe_section
+from syndic.report.gram import gram_section
+from syndic.report.homm import homm_section
+from syndic.report.learn import learn_section
 from syndic.report.owner import ledger_section, own_columns_section
 from syndic.report.page import Alert, Grid, Page, Section
 from syndic.report.pictures import Coded, coded, columns_section, pairs_section
@@ -31,20 +31,20 @@ from syndic.report.record import (
     unprotected_section,
 )
 from syndic.report.reliability import reliability_section
-from syndic.report.survival import survival_sections
+from syndic.report.survival import survival_section
 from syndic.report.svg import HARD, number
-from syndic.report.synthesis import synthesis_sections
+from syndic.report.synthesis import synthesis_section
 from syndic.study.release import UNKNOWN_RELIABILITY, Release
 from syndic.study.statement import WHOLE_RELEASE, best_guess, costs_of
 
-# A method adds its own sections here, under the class of its result.
-METHOD_SECTIONS: Final[Mapping[type[Result], Callable[[Release, Any], tuple[Section, ...]]]] = {
-    DescribeResult: describe_sections,
-    MergedTable: homm_sections,
-    GramResult: gram_sections,
-    LearnResult: learn_sections,
-    SurvivalResult: survival_sections,
-    SyntheticTable: synthesis_sections,
+# A method adds its own section here, under the class of its result.
+METHOD_SECTION: Final[Mapping[type[Result], Callable[[Release, Any], Section | None]]] = {
+    DescribeResult: describe_section,
+    MergedTable: homm_section,
+    GramResult: gram_section,
+    LearnResult: learn_section,
+    SurvivalResult: survival_section,
+    SyntheticTable: synthesis_section,
 }
 
 
@@ -58,9 +58,8 @@ def report(release: Release, path: str | Path) -> Path:
 
 def coefficient_tables(release: Release) -> tuple[Grid, ...]:
     """Return the tables of coefficients of a learnt model or of a Gram matrix; other releases have none."""
-    if not isinstance(release.result, GramResult | LearnResult):
-        return ()
-    return tuple(table for section in method_sections(release) for table in section.tables)
+    section = method_section(release) if isinstance(release.result, GramResult | LearnResult) else None
+    return () if section is None else section.tables
 
 
 def owner_report(
@@ -85,17 +84,16 @@ def owner_report(
     return path
 
 
-def method_sections(release: Release) -> tuple[Section, ...]:
-    """Return the sections that the release's method adds, if any."""
-    for kind in type(release.result).__mro__:
-        if kind in METHOD_SECTIONS:
-            return METHOD_SECTIONS[kind](release, release.result)
-    return ()
+def method_section(release: Release) -> Section | None:
+    """Return the section that the release's method adds, if any."""
+    kind = next((kind for kind in type(release.result).__mro__ if kind in METHOD_SECTION), None)
+    return None if kind is None else METHOD_SECTION[kind](release, release.result)
 
 
 def _page(release: Release, table: Coded | None, owner: str, private: tuple[Section, ...]) -> Page:
-    pictures = () if table is None or not table.groupings else (columns_section(table, release), pairs_section(table))
-    sections = (
+    reliability = release.known_reliability
+    shown = table if table is not None and table.groupings else None
+    sections: tuple[Section | None, ...] = (
         *private,
         released_section(release),
         cost_section(release.statement),
@@ -104,9 +102,10 @@ def _page(release: Release, table: Coded | None, owner: str, private: tuple[Sect
         assumptions_section(release),
         roles_section(release),
         messages_section(release),
-        *([] if release.known_reliability is None else [reliability_section(release.known_reliability)]),
-        *method_sections(release),
-        *(one for one in pictures if one is not None),
+        None if reliability is None else reliability_section(reliability),
+        method_section(release),
+        None if shown is None else columns_section(shown, release),
+        None if shown is None else pairs_section(shown),
         reproduce_section(release),
     )
     statement = release.statement
@@ -116,7 +115,7 @@ def _page(release: Release, table: Coded | None, owner: str, private: tuple[Sect
         lead=_lead(release) + _relied_on(release),
         warnings=_warnings(release),
         facts=_facts(release),
-        sections=sections,
+        sections=tuple(one for one in sections if one is not None),
         footer=f"Written by Syndic {statement.syndic} from the release itself. Study digest {statement.digest}. "
         "This file is self-contained: it loads nothing and runs no script.",
         owner=owner,

@@ -17,7 +17,7 @@ from syndic.model.erm.second_order import Newton
 from syndic.privacy import Budget, Ledger, Unit, check_delta, default_delta
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.sklearn.account import Account, digest_of
-from syndic.sklearn.parameters import Number, Parametrised, declare, defaults_of, validation
+from syndic.sklearn.parameters import Number, Parametrised, declare, refuse_seeded_charge, validation
 from syndic.study import Statement
 
 Numbers = NDArray[np.float64]
@@ -50,18 +50,6 @@ class PrivateLinear(Parametrised, abc.ABC):
     ledger: str | Path | None
     dataset: str
     cap: Number | Budget | None
-
-    def __repr__(self) -> str:
-        defaults = defaults_of(type(self))
-        # compared as text: a parameter may be an array
-        shown = [
-            f"{name}={value!r}" for name, value in self.get_params().items() if repr(value) != repr(defaults[name])
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether `fit` was called."""
-        return hasattr(self, "statement_")
 
     def _taken(self, X: Any, y: Any) -> tuple[Numbers, Any]:  # noqa: N803 - scikit-learn's name
         """Return rows and labels after checks of their form; no check depends on a value."""
@@ -168,15 +156,10 @@ class PrivateLinear(Parametrised, abc.ABC):
     def _released(
         self, account: Account, rows: Numbers, labels: Numbers, names: tuple[str, ...], digest: str
     ) -> Numbers:
-        randomness: Randomness = SystemRandomness()
+        refuse_seeded_charge(self.seed, self.ledger)
+        randomness: Randomness = SystemRandomness() if self.seed is None else SimulationRandomness(self.seed, "fit")
         if self.ledger is None:
-            if self.seed is not None:
-                randomness = SimulationRandomness(self.seed, "fit")
             return account.learn(rows, labels, randomness)
-        if self.seed is not None:
-            raise InputError(
-                "a seeded fit is not private, so it cannot be charged to a ledger: leave out seed or ledger"
-            )
         with Ledger.open(str(self.ledger)) as ledger:
             for name in names:
                 declare(ledger, name, self.cap, account.budget.delta)

@@ -12,7 +12,7 @@ from syndic.model.erm.loss import Logistic, Squared
 from syndic.model.erm.multiclass import Softmax, one_against_others, shares
 from syndic.privacy import Budget
 from syndic.sklearn.estimator import Bounds, Numbers, PrivateLinear
-from syndic.sklearn.parameters import Number, tags
+from syndic.sklearn.parameters import Number, accuracy, r_squared, tags
 
 
 @final
@@ -54,6 +54,10 @@ class PrivateLogisticRegression(PrivateLinear):
         statement_: what the last fit protects and what it cost.
     """
 
+    C: float | None
+    classes: Sequence[Any] | Literal["public"] | None
+    multiclass: Literal["softmax", "one_versus_rest"]
+
     def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name here
         self,
         epsilon: Number = 1.0,
@@ -75,9 +79,6 @@ class PrivateLogisticRegression(PrivateLinear):
         dataset: str = "data",
         cap: Number | Budget | None = None,
     ) -> None:
-        self.C = C
-        self.classes = classes
-        self.multiclass = multiclass
         self._keep(locals())
 
     def _strength(self, records: int) -> float | None:
@@ -123,7 +124,7 @@ class PrivateLogisticRegression(PrivateLinear):
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803 - scikit-learn's name
         """Return the accuracy. It is computed from X and y without noise: if they are private, do not publish it."""
-        return float(np.mean(np.asarray(self.predict(X)) == np.asarray(y)))
+        return accuracy(self, X, y)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
@@ -161,6 +162,9 @@ class PrivateRidge(PrivateLinear):
         statement_: what the last fit protects and what it cost.
     """
 
+    alpha: float | None
+    label_bounds: tuple[float, float] | None
+
     def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name here
         self,
         epsilon: Number = 1.0,
@@ -181,8 +185,6 @@ class PrivateRidge(PrivateLinear):
         dataset: str = "data",
         cap: Number | Budget | None = None,
     ) -> None:
-        self.alpha = alpha
-        self.label_bounds = label_bounds
         self._keep(locals())
 
     def _strength(self, records: int) -> float | None:
@@ -217,9 +219,7 @@ class PrivateRidge(PrivateLinear):
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803 - scikit-learn's name
         """Return R squared. It is computed from X and y without noise: if they are private, do not publish it."""
-        truth = np.asarray(y, dtype=np.float64)
-        spread = float(((truth - truth.mean()) ** 2).sum())
-        return 1.0 - float(((truth - self.predict(X)) ** 2).sum()) / spread
+        return r_squared(self, X, y)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

@@ -3,8 +3,11 @@
 import inspect
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
+
+from syndic.data import Schema
 from syndic.errors import InputError, MissingExtraError
 from syndic.privacy import Budget, Ledger
 
@@ -13,6 +16,8 @@ Number = float | str | Fraction
 
 class Parametrised:
     """Store parameters as given and check them at `fit`, as scikit-learn's `clone` requires."""
+
+    _set_by_fit: ClassVar[str] = "statement_"
 
     def _keep(self, parameters: Mapping[str, Any]) -> None:
         """Store the constructor's parameters as given."""
@@ -34,6 +39,19 @@ class Parametrised:
             setattr(self, name, value)
         return self
 
+    def __repr__(self) -> str:
+        defaults, words = defaults_of(type(self)), []
+        for name, value in self.get_params().items():
+            text = f"<{', '.join(value.names)}>" if isinstance(value, Schema) else repr(value)
+            # compared as text: a parameter may be an array
+            if text != repr(defaults[name]):
+                words.append(f"{name}={text}")
+        return f"{type(self).__name__}({', '.join(words)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` was called."""
+        return hasattr(self, self._set_by_fit)
+
 
 def defaults_of(kind: type) -> Mapping[str, Any]:
     """Return the constructor's parameters with their defaults."""
@@ -53,6 +71,23 @@ def declare(ledger: Ledger, dataset: str, cap: Number | Budget | None, delta: Fr
         raise InputError(f"'{dataset}' is not in the ledger yet: give cap, the most that all fits together may cost")
     if not known and given is not None:
         ledger.declare(dataset, given)
+
+
+def refuse_seeded_charge(seed: int | None, ledger: object) -> None:
+    """Refuse to charge a seeded fit to a ledger."""
+    if seed is not None and ledger is not None:
+        raise InputError("a seeded fit is not private, so it cannot be charged to a ledger: leave out seed or ledger")
+
+
+def accuracy(model: Any, rows: Any, classes: Any) -> float:
+    """Return the share of rows whose class a model predicts."""
+    return float(np.mean(np.asarray(model.predict(rows)) == np.asarray(classes)))
+
+
+def r_squared(model: Any, rows: Any, numbers: Any) -> float:
+    """Return the share of the variance of numbers that a model explains."""
+    truth = np.asarray(numbers, dtype=np.float64)
+    return 1.0 - float(((truth - model.predict(rows)) ** 2).sum()) / float(((truth - truth.mean()) ** 2).sum())
 
 
 def validation() -> Any:

@@ -4,7 +4,7 @@ A fit costs nothing: the matrix is public, and any number of models may be fitte
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 import pyarrow as pa
@@ -21,22 +21,16 @@ from syndic.model.gram.fit import Fit, Inference, infer, regress
 from syndic.model.gram.logistic import Odds, classify
 from syndic.model.gram.matrix import GramMatrix
 from syndic.model.gram.rows import Clip
-from syndic.sklearn.parameters import Parametrised, tags
+from syndic.sklearn.parameters import Parametrised, accuracy, r_squared, tags
 from syndic.study import Release, Statement, Study
 
 Numbers = NDArray[np.float64]
 
 
 class GramModel(Parametrised):
-    """Share what the models have in common: parameters, and turning rows into features.
+    """Share what the models have in common: parameters, and turning rows into features."""
 
-    Args:
-        label: the feature to predict.
-        features: the features to predict it from; by default all features of other columns.
-        alpha: "adaptive" shrinks as the noise requires; "adassp" adds Wang's (2018) ridge; a number is scikit-learn's
-            `alpha` for features scaled to [-1, 1], 0 for least squares.
-    """
-
+    _set_by_fit: ClassVar[str] = "coef_"
     model_: Fit | Odds
     intercept_: Any
     coef_: Numbers
@@ -47,13 +41,6 @@ class GramModel(Parametrised):
         self.label = label
         self.features = features
         self.alpha = alpha
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether `fit` was called."""
-        return hasattr(self, "gram_")
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
@@ -189,9 +176,7 @@ class GramRegression(GramModel):
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803
         """Return R squared. It is computed from X and y without noise: if they are private, do not publish it."""
-        truth = np.asarray(y, dtype=np.float64)
-        rest = float(((truth - self.predict(X)) ** 2).sum())
-        return 1 - rest / float(((truth - truth.mean()) ** 2).sum())
+        return r_squared(self, X, y)
 
 
 @final
@@ -234,7 +219,7 @@ class GramClassifier(GramModel):
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803
         """Return the accuracy. It is computed from X and y without noise: if they are private, do not publish it."""
-        return float((self.predict(X) == np.asarray(y)).mean())
+        return accuracy(self, X, y)
 
 
 @final

@@ -15,7 +15,7 @@ from syndic.methods import AnyMethod
 from syndic.privacy import Budget, Ledger, Unit
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.runtime import Local
-from syndic.sklearn.parameters import Number, Parametrised, declare, defaults_of
+from syndic.sklearn.parameters import Number, Parametrised, declare, refuse_seeded_charge
 from syndic.study import Release, Statement, Study, simulate
 from syndic.study.run import check_runnable, run_study
 
@@ -47,27 +47,10 @@ class Synthesizer(Parametrised, abc.ABC):
     def sample(self, n_samples: int | None = None) -> Any:
         """Return synthetic rows of the last fit."""
 
-    def fit_sample(
-        self,
-        X: Any,  # noqa: N803 - scikit-learn's name
-        y: None = None,
-        n_samples: int | None = None,
-    ) -> Any:
-        """Fit, then sample."""
-        return self.fit(X, y).sample(n_samples)
-
     def _delta(self, parties: tuple[str, ...]) -> Number:
         """Return the delta of a fit."""
         del parties
         return self.delta or 0
-
-    def __repr__(self) -> str:
-        defaults = defaults_of(type(self))
-        shown = {name: value for name, value in self.get_params().items() if value != defaults[name]}
-        if self.schema is not None:
-            shown["schema"] = f"<{', '.join(self.schema.names)}>"
-        words = (f"{name}={value if name == 'schema' else repr(value)}" for name, value in shown.items())
-        return f"{type(self).__name__}({', '.join(words)})"
 
     def study(self, parties: tuple[str, ...] = (ONE,)) -> Study:
         """Return the study that `fit` runs; `syndic.plan` of it says what a fit would cost. Reads no row."""
@@ -104,22 +87,13 @@ class Synthesizer(Parametrised, abc.ABC):
         if not sources:
             raise InputError("X is empty: give a frame, or a mapping from party to frame")
         study = self.study(tuple(sources))
-        if self.ledger is None:
-            release = simulate(study, sources, seed=self.seed)
-        elif self.seed is not None:
-            raise InputError(
-                "a seeded fit is not private, so it cannot be charged to a ledger: leave out seed or ledger"
-            )
-        else:
-            release = self._charged(study, sources)
+        refuse_seeded_charge(self.seed, self.ledger)
+        charged = self.ledger is not None
+        release = self._charged(study, sources) if charged else simulate(study, sources, seed=self.seed)
         self.release_: Release = release
         self.statement_: Statement = release.statement
         self._library = _library_of(next(iter(sources.values())))
         return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether `fit` was called."""
-        return hasattr(self, "release_")
 
     def _fitted(self) -> Release:
         if not self.__sklearn_is_fitted__():

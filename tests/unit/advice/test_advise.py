@@ -8,19 +8,23 @@ import pytest
 
 from support import study_text
 from syndic import Study
-from syndic.advice import Advice, Assumptions, NoiseAdvice, Task, forecast
+from syndic.advice import Advice, Assumptions, NoiseAdvice, Task
 from syndic.advice import advise as advise_any
 from syndic.advice.assume import ColumnAssumption
-from syndic.advice.population import draw_population
+from syndic.advice.forecast import Forecast, Sums
+from syndic.advice.population import PEOPLE, Population, draw_population
 from syndic.advice.predict import HIGHEST
 from syndic.advice.predict import advise_tasks as advise
-from syndic.advice.question import ask
+from syndic.advice.question import Question, ask
+from syndic.advice.scale import Numbers
 from syndic.data import Integer, Schema
 from syndic.document import exact, from_json, to_json
 from syndic.errors import InputError
 from syndic.kernel import Member
 from syndic.methods import Homm
+from syndic.methods.histogram.homm import HommPlan
 from syndic.privacy import Budget, Unit
+from syndic.random import SimulationRandomness
 
 ONE_COLUMN = """
 [[schema.columns]]
@@ -45,13 +49,13 @@ def study(
     )
 
 
-def large_grid(epsilon: float, protocol: Homm, columns: int = 7) -> Study:
+def large_grid(epsilon: float, protocol: Homm, columns: int = 7, people: int = 69) -> Study:
     return Study(
         name="large grid",
         unit=Unit(neighbours="add_remove"),
         budget=Budget(epsilon=exact(epsilon)),
         protocol=protocol,
-        parties=tuple(Member(name=f"p{number}", people=69) for number in range(13)),
+        parties=tuple(Member(name=f"p{number}", people=people) for number in range(13)),
         schema=Schema.from_domain({f"c{number}": 4 for number in range(columns)}),
     )
 
@@ -119,29 +123,41 @@ def test_do_not_share_says_how_much_would_be_noise() -> None:
     assert f"about {advice.rows_of_nobody:,.0f} of" in advice.words
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("people", [69, 700])
 @pytest.mark.parametrize(
     "protocol", [Homm(), Homm(clamp=False), Homm(at_least=3)], ids=["clamp", "signed", "at least 3"]
 )
-def test_a_large_grid_is_predicted_as_its_cells_would_be(protocol: Homm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums over empty cells (by their normal law, or the few that survive) against drawing each of 1024 cells."""
-    study = large_grid(1.0, protocol, 5)
-    found = {}
-    for cells in (100, 1024):
-        monkeypatch.setattr(forecast, "DENSE_CELLS", cells)
-        population = draw_population(study.schema, Assumptions(), np.random.default_rng(1), outcome="c4")
-        questions = [ask(Task.of(task), population) for task in ("mean:c4", "linear:c4")]
-        summands = [part for one in questions for part in one.summands]
-        sums, _ = forecast.Forecast(study, population, summands, np.random.default_rng(2)).released(1.0)
-        found[cells] = (
-            sums,
-            [sqrt(questions[0].errors(sums[:, :2], None).mean()), sqrt(questions[1].errors(sums[:, 2:], None).mean())],
-        )
-    rows, errors = zip(*found.values(), strict=True)
-    assert errors[0] == pytest.approx(errors[1], rel=0.2)
-    for one, other in zip(rows[0].T, rows[1].T, strict=True):
-        error = sqrt(one.var() / one.size + other.var() / other.size)
-        assert abs(one.mean() - other.mean()) < 6 * error
-        assert one.std() == pytest.approx(other.std(), rel=0.5)
+def test_sums_over_rows_are_those_of_the_mechanism(protocol: Homm, people: int) -> None:
+    """Mean and covariance of sums over the whole grid, against releases by the mechanism's own noise."""
+    study = large_grid(1.0, protocol, 5, people)
+    population = draw_population(study.schema, Assumptions(), np.random.default_rng(1), outcome="c4")
+    question = ask(Task.of("linear:c4"), population)
+    forecast = Forecast(study, population)
+    ours = Sums(forecast, question.summands, np.random.default_rng(2)).drawn(forecast.kept(1.0))
+    theirs = released_sums(study, population, question)
+    scale = theirs.std(axis=0)
+    # six standard errors of a mean, and of a standard deviation, over 300 releases
+    assert ours.mean(axis=0) == pytest.approx(theirs.mean(axis=0), abs=6 * scale.max() / sqrt(300))
+    assert ours.std(axis=0) == pytest.approx(scale, rel=0.3)
+    assert question.errors(ours).mean() == pytest.approx(question.errors(theirs).mean(), rel=0.3)
+
+
+def released_sums(study: Study, population: Population, question: Question) -> Numbers:
+    """Sums over the rows of 300 releases: the people of every party and the noise of every cell are drawn anew."""
+    plan, draws, domain = study.plan_as(HommPlan), np.random.default_rng(3), study.schema.domain
+    shares = np.bincount(domain.index(population.codes), minlength=domain.size) / PEOPLE
+    codes = domain.unravel(np.arange(domain.size))
+    first = np.ones((domain.size, len(question.summands)))
+    for place, summand in enumerate(question.summands):
+        for column, part in summand.items():
+            first[:, place] *= part.first[codes[column]]
+    sums = np.zeros((300, len(question.summands)))
+    for party in study.parties:
+        counts = draws.multinomial(party.people or 0, shares, 300)
+        noisy = plan.noise[party.name].apply(counts.ravel(), SimulationRandomness(5, party.name)).reshape(counts.shape)
+        sums += np.where((noisy >= plan.at_least) | (not plan.clamp), noisy, 0) @ first
+    return sums
 
 
 def test_few_survivors_of_a_huge_grid() -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from syndic.data import Categorical, Integer, Schema, Source, SparseCounts, Table, open_source
 from syndic.data.counting import BUFFER_ROWS
 from syndic.data.domain import Domain
-from syndic.data.people import Choice, FirstRows
+from syndic.data.people import Choice, RowWeights
 from syndic.errors import InputError
 
 SIZES = {"a": 2, "b": 16, "c": 41, "d": 16, "e": 16, "f": 300, "g": 1}
@@ -192,7 +192,7 @@ def test_a_person_is_one_whatever_type_the_id_has() -> None:
 
 def kept(people: list[pa.Array]) -> list[int]:
     """Which of some batches of one row count."""
-    keep = FirstRows(1)
+    keep = RowWeights("first", 1)
     return [place for place, ids in enumerate(people) if keep(ids).any()]
 
 

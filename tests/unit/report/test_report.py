@@ -24,7 +24,7 @@ from syndic.kernel import Result
 from syndic.methods.histogram.homm import MergedTable
 from syndic.report import Bars, Section, Series, owner_report, report, write
 from syndic.report.svg import number
-from syndic.report.write import METHOD_SECTIONS
+from syndic.report.write import METHOD_SECTION
 
 VOID = {"meta"}
 
@@ -250,13 +250,13 @@ def test_methods_without_a_table_and_methods_with_sections(
     with pytest.raises(InputError, match="no columns"):
         owner_report(bare, tmp_path / "o.html", party="north", source=rows(5))
 
-    def sections(release: Release, result: Nothing) -> tuple[Section, ...]:
+    def section(release: Release, result: Nothing) -> Section:
         assert result is release.result
         figure = Bars(title="mine", labels=("x",), series=(Series("s", (1.0,)),))
-        return (Section(title=f"Own words for {release.statement.study}", figures=(figure,), points=("a <point>",)),)
+        return Section(title=f"Own words for {release.statement.study}", figures=(figure,), points=("a <point>",))
 
-    more: dict[type[Result], Any] = {**METHOD_SECTIONS, Nothing: sections}
-    monkeypatch.setattr(write, "METHOD_SECTIONS", more)
+    more: dict[type[Result], Any] = {**METHOD_SECTION, Nothing: section}
+    monkeypatch.setattr(write, "METHOD_SECTION", more)
     page = read(bare, tmp_path)
     assert any("Own words for test" in text for text in page.of("h2"))
     assert "mine" in page.of("figcaption")

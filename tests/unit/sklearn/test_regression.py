@@ -208,7 +208,7 @@ def test_scikit_learn_takes_them_for_its_own(release: Release) -> None:
     assert is_regressor(model)
     assert is_classifier(GramClassifier("positive"))
     check_is_fitted(copy.fit(release.result))
-    assert repr(model) == "GramRegression(label='result', features=None, alpha=1.0)"
+    assert repr(model) == "GramRegression(label='result', alpha=1.0)"
 
 
 def test_a_bare_matrix_knows_no_schema() -> None:

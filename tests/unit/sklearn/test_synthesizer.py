@@ -87,7 +87,7 @@ def test_samples_are_of_the_kind_that_was_fitted(given: Any, kind: type) -> None
 
 def test_a_path_is_read_and_answered_with_arrow(tmp_path: Path) -> None:
     frame().to_csv(tmp_path / "rows.csv", index=False)
-    assert isinstance(HommSynthesizer(SCHEMA, seed=1).fit_sample(tmp_path / "rows.csv", n_samples=3), pa.Table)
+    assert isinstance(HommSynthesizer(SCHEMA, seed=1).fit(tmp_path / "rows.csv").sample(3), pa.Table)
 
 
 def test_counts_are_those_of_the_rows_where_noise_is_nothing() -> None:

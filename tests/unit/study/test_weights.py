@@ -12,7 +12,7 @@ import pytest
 from support import CASES, study_text
 from syndic import Release, Study, simulate
 from syndic.data import ArrowSource, Instead, Integer, Schema, Table
-from syndic.data.people import WeightedRows, rows_of_people
+from syndic.data.people import RowWeights, rows_of_people
 from syndic.errors import InputError
 from syndic.privacy import Unit
 from syndic.privacy.unit import MOST_WEIGHTED, WHOLE
@@ -68,8 +68,8 @@ def test_no_neighbour_moves_a_table_further_than_is_charged(neighbours: str) -> 
 
 
 def test_the_attack_finds_rows_that_are_not_weighted(monkeypatch: pytest.MonkeyPatch) -> None:
-    weigh = WeightedRows.__call__
-    monkeypatch.setattr(WeightedRows, "__call__", lambda rows, people: np.where(weigh(rows, people) > 0, WHOLE, 0))
+    weigh = RowWeights.__call__
+    monkeypatch.setattr(RowWeights, "__call__", lambda rows, people: np.where(weigh(rows, people) > 0, WHOLE, 0))
     unit = unit_of("add_remove")
     assert max(l1 for l1, _ in moved(unit)) == 3 * unit.l1_of_counts()
 
@@ -79,21 +79,21 @@ def test_weights_add_up_whatever_the_batches_and_the_other_people(limit: int) ->
     generator = np.random.default_rng(limit)
     people = generator.integers(0, 40, 3000) ** 2 // 60
     parts = [pa.array(part) for part in np.split(people, [7, 900, 901, 2500])]
-    weigh = WeightedRows(limit, rows_of_people(parts)[0], WHOLE)
+    weigh = RowWeights("weighted", limit, rows_of_people(parts)[0], whole=WHOLE)
     weights = np.concatenate([weigh(part) for part in parts])
     assert weights.min() >= 0
     assert set(np.bincount(people, weights)[np.unique(people)]) == {WHOLE}
     for person in np.unique(people):
         own = weights[people == person]
         alone = pa.array([person] * len(own))
-        assert WeightedRows(limit, rows_of_people([alone])[0], WHOLE)(alone).tolist() == own.tolist()
+        assert RowWeights("weighted", limit, rows_of_people([alone])[0], whole=WHOLE)(alone).tolist() == own.tolist()
         kept = own[own > 0]
         assert len(kept) == min(limit, len(own))
         assert kept.max() - kept.min() <= (WHOLE % len(kept) > 0)
 
 
 def test_rows_that_come_later_do_not_count() -> None:
-    weigh = WeightedRows(9, rows_of_people([pa.array([1, 1])])[0], WHOLE)
+    weigh = RowWeights("weighted", 9, rows_of_people([pa.array([1, 1])])[0], whole=WHOLE)
     assert weigh(pa.array([1, 1, 1, 2, None])).tolist() == [WHOLE // 2, WHOLE // 2, 0, 0, 0]
 
 
@@ -101,7 +101,7 @@ def test_weighted_rows_are_never_handed_out_without_their_weights() -> None:
     source = ArrowSource(pa.table({"id": [1, 1], "a": [0, 1], "b": [0, 1]}))
     table = Table(SCHEMA, source, person="id", rows_per_person=3, choose="weighted", whole=WHOLE)
     assert table.count(["a"]).values.tolist() == [WHOLE // 2, WHOLE // 2]
-    for use in (lambda: list(table.batches()), table.cells, table.rows, table.sums, table.keeper):
+    for use in (lambda: list(table.batches()), table.cells, table.rows, table.sums):
         with pytest.raises(ValueError, match="have weights"):
             use()
 

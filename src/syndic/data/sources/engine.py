@@ -12,16 +12,12 @@ from typing import Any, final
 
 import pyarrow as pa
 
-from syndic.data.sources.postgres import BATCH_BYTES
-from syndic.errors import InputError, MissingExtraError
+from syndic.data.source import masked
+from syndic.data.sources.postgres import reading_only
 
 Ask = Callable[[Any], Iterator[pa.RecordBatch]]
 KNOWN = {"postgres": "PostgreSQL", "duckdb": "DuckDB", "pyspark": "Spark"}
-
-
-@final
-class NotCounted(Exception):  # noqa: N818 - it passes through here and is no error
-    """Rows must be streamed: grouping so various values saves nothing, or there are more rows than count."""
+UNREADABLE = "the engine did not answer, or the table or query cannot be read"
 
 
 @final
@@ -52,7 +48,7 @@ class Engine:
 
         All answers of PostgreSQL are of one moment.
         """
-        with masked(self.describe()), self._asking(steady=steady) as ask:
+        with masked(f"{self.describe()}: {UNREADABLE}"), self._asking(steady=steady) as ask:
             yield ask
 
     def _asking(self, *, steady: bool) -> AbstractContextManager[Ask]:
@@ -61,17 +57,6 @@ class Engine:
         if self.name == "pyspark":
             return _spark(self.backend, steady=steady)
         return _duckdb(self.backend) if self.name == "duckdb" else _other(self.backend)
-
-
-@contextmanager
-def masked(what: str) -> Iterator[None]:
-    """Turn every error of an engine into one that names the engine and quotes nothing: it may quote a row."""
-    try:
-        yield
-    except (InputError, MissingExtraError, NotCounted):
-        raise
-    except Exception as error:  # every engine has its own errors
-        raise InputError(f"{what}: the engine did not answer, or the table or query cannot be read") from error
 
 
 @contextmanager
@@ -84,24 +69,12 @@ def quietly() -> Iterator[None]:
 
 @contextmanager
 def _postgres(backend: Any, address: str, *, steady: bool) -> Iterator[Ask]:
-    try:
-        import adbc_driver_postgresql.dbapi as driver  # noqa: PLC0415
-    except ImportError:
-        raise MissingExtraError("adbc-driver-postgresql", "postgres") from None
-    with driver.connect(address) as connection:
+    with reading_only(address, steady=steady) as read:
 
         def ask(expression: Any) -> Iterator[pa.RecordBatch]:
-            with connection.cursor() as cursor:
-                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
-                cursor.execute(backend.compile(expression))
-                yield from cursor.fetch_record_batch()
+            with read(backend.compile(expression)) as reader:
+                yield from reader
 
-        with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            if steady:
-                # a server may start in the middle of a large table, or read it with several workers
-                cursor.execute("SET LOCAL synchronize_seqscans = off")
-                cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
         yield ask
 
 

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from syndic.data.source import SourceSpec, check_columns
-from syndic.data.sources.engine import Engine, masked, quietly
+from syndic.data.source import SourceSpec, check_columns, masked
+from syndic.data.sources.engine import UNREADABLE, Engine, quietly
 from syndic.errors import InputError, MissingExtraError
 
 
@@ -61,7 +61,7 @@ def open_ibis(spec: SourceSpec) -> IbisSource:
     """Connect to the engine of a party file, for reading only where it can be told so."""
     address = str(spec.ibis)
     kind = urlsplit(address).scheme
-    with masked(f"{kind or 'the engine'} through ibis"), quietly():
+    with masked(f"{kind or 'the engine'} through ibis: {UNREADABLE}"), quietly():
         backend = _connect(address, kind)
         try:
             rows = _rows(backend, spec)

@@ -1,17 +1,47 @@
 """Rows of a PostgreSQL database, streamed through ADBC."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from syndic.data.source import check_columns, quoted
-from syndic.errors import InputError, MissingExtraError
+from syndic.data.source import check_columns, masked, quoted
+from syndic.errors import MissingExtraError
 
 BATCH_BYTES = 4 << 20
+
+Read = Callable[[str], AbstractContextManager[pa.RecordBatchReader]]
+
+
+@contextmanager
+def reading_only(address: str, *, steady: bool = True) -> Iterator[Read]:
+    """Yield a function that streams the answer of a statement; all answers are of one moment.
+
+    `steady` answers have their rows in the stored order.
+    """
+    try:
+        import adbc_driver_postgresql.dbapi as driver  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtraError("adbc-driver-postgresql", "postgres") from None
+    with driver.connect(address) as connection:
+
+        @contextmanager
+        def read(statement: str) -> Iterator[pa.RecordBatchReader]:
+            with connection.cursor() as cursor:
+                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
+                cursor.execute(statement)
+                yield cursor.fetch_record_batch()
+
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if steady:
+                # a server may start in the middle of a large table, or read it with several workers
+                cursor.execute("SET LOCAL synchronize_seqscans = off")
+                cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+        yield read
 
 
 @final
@@ -51,19 +81,7 @@ class PostgresSource:
 
     @contextmanager
     def _read(self, statement: str) -> Iterator[Any]:
-        try:
-            import adbc_driver_postgresql.dbapi as driver  # noqa: PLC0415
-        except ImportError:
-            raise MissingExtraError("adbc-driver-postgresql", "postgres") from None
-        try:
-            with driver.connect(self.uri) as connection, connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION READ ONLY")
-                # a server may start in the middle of a large table, or read it with several workers
-                cursor.execute("SET LOCAL synchronize_seqscans = off")
-                cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
-                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
-                cursor.execute(statement)
-                yield cursor.fetch_record_batch()
-        except (driver.Error, pa.ArrowException, OSError) as error:  # an error while streaming rows is an OSError
-            what = f"table {self.table!r}" if self.table is not None else "query"
-            raise InputError(f"{self.describe()}: the server did not answer, or the {what} cannot be read") from error
+        what = f"table {self.table!r}" if self.table is not None else "query"
+        failed = f"{self.describe()}: the server did not answer, or the {what} cannot be read"
+        with masked(failed), reading_only(self.uri) as read, read(statement) as reader:
+            yield reader

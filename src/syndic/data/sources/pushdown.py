@@ -17,8 +17,8 @@ from syndic.data.domain import Domain
 from syndic.data.factor import Factor
 from syndic.data.people import Choice
 from syndic.data.schema import Schema
-from syndic.data.source import Source
-from syndic.data.sources.engine import Ask, NotCounted
+from syndic.data.source import NotCounted, Source
+from syndic.data.sources.engine import Ask
 from syndic.data.sources.ibis import IbisSource
 from syndic.data.sources.pushdown_codes import Grouped, grouped
 from syndic.data.sparse import SparseCounts, check_dense
