@@ -65,7 +65,7 @@ class Point(Document):
                 Member(name=f"p{place}", people=self.each, columns=columns) for place, columns in enumerate(held)
             ),
             schema=Schema.from_domain(dict(zip(names, sizes, strict=True))),
-            limits=Limits(memory_mb=self.memory_mb, message_mb=64),
+            limits=Limits(memory_mb=self.memory_mb),
         )
 
 
