@@ -107,7 +107,8 @@ def cover(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> Cover:
     axes = [domain.axes(names) for names in cliques]
     cells = [math.prod(domain.sizes[axis] for axis in one) for one in axes]
     most = next(limit for times, limit in _TIMES_OWN_CELLS if times * sum(cells) <= MOST_GROUP_CELLS)
-    waiting, groups = _Waiting(domain.sizes, axes), []
+    waiting = _Waiting(domain.sizes, axes)
+    groups: list[tuple[str, ...]] = []
     for row in sorted(range(len(cliques)), key=lambda row: -cells[row]):
         if waiting.homes[row] < 0:
             group = waiting.cover(row, len(groups), most)
