@@ -2,15 +2,20 @@
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from syndic.errors import InputError
 
+IN_PROCESS_BYTES: Final = 500_000
+"""Of each party that a simulation has in its own process: ledger, source and log (`syndic bench growth`)."""
+
 _GROUPS: Final = Path("/proc/self/cgroup")
 _MOUNTED: Final = Path("/sys/fs/cgroup")
 
 
+@cache
 def machine_bytes() -> int | None:
     """Return the memory of this machine, or of the container or job that this process is in; None if unknown.
 
@@ -28,12 +33,12 @@ def machine_in_words(expected: int, most: int) -> str:
     return f"{here / 1e6:,.0f} MB of memory: {enough if here >= expected else 'too little'}"
 
 
-def check_machine(needed: int) -> None:
-    """Raise `InputError` if this machine has less memory than so many bytes."""
+def check_machine(needed: int, who: str = "") -> None:
+    """Raise `InputError` if this machine has less memory than so many bytes; the text begins with `who`."""
     here = machine_bytes()
     if here is None or here >= needed:
         return
-    expected = f"about {needed / 1e6:,.0f} MB of memory are needed, and"
+    expected = f"{who}about {needed / 1e6:,.0f} MB of memory are needed, and"
     cure = "use a larger machine, or agree on a study with fewer bins or columns"
     raise InputError(
         f"{expected} this machine has {here / 1e6:,.0f} MB: {cure}",

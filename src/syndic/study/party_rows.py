@@ -15,7 +15,6 @@ from syndic.kernel.memory import look_up
 from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder, order_name
 from syndic.study.document import Study, alignment_of
-from syndic.study.machine import check_machine
 
 
 def open_table(
@@ -33,11 +32,10 @@ def open_table(
     `key` chooses the rows of people if the unit says that they are random.
 
     Raises:
-        InputError: if this machine has too little memory, if a column is missing, if this party does not have the
-            alignment that the study names, or if one person's value can move rows that are matched by their places.
+        InputError: if a column is missing, if this party does not have the alignment that the study names, or if one
+            person's value can move rows that are matched by their places.
     """
     try:
-        check_machine(study.plan.resources.party_bytes or 0)
         rows, schema = open_source(source), schema_of(study, name)
         alignment = alignment_of(study, name)
         if study.by_place and alignment is None:
