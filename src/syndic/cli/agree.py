@@ -11,7 +11,7 @@ from syndic.advice import warning
 from syndic.cli import show
 from syndic.cli.groups import example
 from syndic.cli.show import JSON, STUDY
-from syndic.cli.study import forecast_line, show_fit
+from syndic.cli.study import forecast_line, machine_line, show_fit
 from syndic.errors import InputError, RefusedError
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
@@ -70,7 +70,9 @@ def agree(
     with show.progress_bar("read rows", shown=not as_json):
         fit, unread = own_fit(home, study, seed=rehearsal)
     if not as_json:
-        click.echo(f"{offer}{forecast_line(warning(study))}")
+        needs = offer.plan.resources
+        here = machine_line(needs.party_bytes or needs.likely_bytes, needs.party_bytes or needs.memory_bytes)
+        click.echo(f"{offer}{here}{forecast_line(warning(study))}")
         if fit is not None:
             show_fit(fit, most=_WORST)
     if unread:

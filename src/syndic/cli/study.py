@@ -24,6 +24,7 @@ from syndic.study.draft_text import unconfirmed
 from syndic.study.fit import COLUMN_HEAD, Fit, fit_of
 from syndic.study.fit_ids import FORM_HEAD
 from syndic.study.fit_rows import BOUND_HEAD
+from syndic.study.machine import machine_in_words
 from syndic.study.simulate import RuntimeName
 
 OUT_HELP = "Folder for the release and the parties' folders."
@@ -51,7 +52,8 @@ def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
     parties = "1 party" if len(names) == 1 else f"{len(names)} parties"
     valid = f"{study_file.name} is valid: {study.name}, {parties}\ndigest {study.digest}"
     facts = {**to_builtins(planned), "parties": names, "warning": told, **({"owner_only": fits} if fits else {})}
-    show.as_json_or(f"{planned}{forecast_line(told)}\n\n{valid}", facts, as_json=as_json)
+    here = machine_line(planned.resources.likely_bytes, planned.resources.memory_bytes)
+    show.as_json_or(f"{planned}{here}{forecast_line(told)}\n\n{valid}", facts, as_json=as_json)
     if not as_json:
         for fit in fits.values():
             show_fit(fit)
@@ -101,6 +103,12 @@ def json_schema(document: str) -> None:
     """Print the JSON Schema of study, column or party files."""
     kinds = {"study": Study, "columns": Schema, "party": PartyFile}
     show.as_json(json_schema_of(kinds[document]))
+
+
+def machine_line(expected: int, most: int) -> str:
+    """Return the line of a plan that says whether this machine has the memory for it, or nothing."""
+    told = machine_in_words(expected, most)
+    return f"\n  this machine has {told}" if told else ""
 
 
 def forecast_line(told: str) -> str:

@@ -1,6 +1,8 @@
 """Count coded rows into many tables in one pass."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -38,7 +40,8 @@ class DenseCounter:
         """Start with zero counts; refuse sets too large for a dense table."""
         self._cliques = list(cliques)
         check_dense(*(domain.project(names) for names in cliques))
-        self._groups = [domain.project(names) for names in cover(domain, self._cliques)]
+        covering = cover(domain, self._cliques)
+        self._groups, self._homes = [domain.project(names) for names in covering.groups], covering.homes
         self._counts = [np.zeros(group.size, dtype=np.int64) for group in self._groups]
         wanted = {name for names in cliques for name in names}
         self.names = tuple(name for name in domain.names if name in wanted) or domain.names[:1]
@@ -68,11 +71,7 @@ class DenseCounter:
         tables = [
             Factor(group, counts.reshape(group.sizes)) for group, counts in zip(self._groups, self._counts, strict=True)
         ]
-        homes = [set(group.names) for group in self._groups]
-        return [
-            tables[next(place for place, home in enumerate(homes) if home.issuperset(names))].project(names)
-            for names in self._cliques
-        ]
+        return [tables[home].project(names) for home, names in zip(self._homes, self._cliques, strict=True)]
 
     def _flush(self) -> None:
         for group, counts in zip(self._groups, self._counts, strict=True):
@@ -90,32 +89,76 @@ class DenseCounter:
         self._waiting = 0
 
 
-def cover(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+@final
+@dataclass(frozen=True)
+class Cover:
+    """Sets of columns that contain all cliques, and for each clique in which of them it is."""
+
+    groups: tuple[tuple[str, ...], ...]
+    homes: tuple[int, ...]
+
+
+def cover(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> Cover:
     """Return sets of columns, of at most `GROUP_CELLS` cells where possible, that contain all cliques.
 
     Greedy: start with the largest remaining clique, add the column that covers most cliques for its size, repeat. Many
     cliques are covered by smaller sets, which take less memory together.
     """
-    own = sum(domain.project(names).size for names in cliques)
-    most = next(cells for times, cells in _TIMES_OWN_CELLS if times * own <= MOST_GROUP_CELLS)
-    sizes = np.array(domain.sizes, dtype=np.float64)
-    left = np.zeros((len(cliques), len(domain)), dtype=bool)
-    for row, names in enumerate(cliques):
-        left[row, list(domain.axes(names))] = True
-    groups = []
-    while len(left):
-        group = left[np.argmax(left @ np.log(sizes))].copy()
-        while True:
-            lacking = left & ~group
-            gain = lacking[lacking.sum(axis=1) == 1].sum(axis=0) / np.log(np.maximum(sizes, 2))
-            gain[np.prod(sizes[group]) * sizes > most] = 0
-            best = int(np.argmax(gain))
-            if gain[best] == 0:
-                break
-            group[best] = True
-        left = left[(left & ~group).any(axis=1)]
-        groups.append(tuple(domain.names[axis] for axis in np.flatnonzero(group)))
-    return groups
+    axes = [domain.axes(names) for names in cliques]
+    cells = [math.prod(domain.sizes[axis] for axis in one) for one in axes]
+    most = next(limit for times, limit in _TIMES_OWN_CELLS if times * sum(cells) <= MOST_GROUP_CELLS)
+    waiting = _Waiting(domain.sizes, axes)
+    groups: list[tuple[str, ...]] = []
+    for row in sorted(range(len(cliques)), key=lambda row: -cells[row]):
+        if waiting.homes[row] < 0:
+            group = waiting.cover(row, len(groups), most)
+            groups.append(tuple(domain.names[axis] for axis in group))
+    return Cover(tuple(groups), tuple(waiting.homes.tolist()))
+
+
+class _Waiting:
+    """Cliques as rows; `homes` has their groups, -1 where none contains them yet.
+
+    Of each row it is known how many columns the group at work lacks, and the sum of these columns: the column itself
+    where it lacks one. Adding a column to the group only touches the rows that have it.
+    """
+
+    def __init__(self, sizes: Sequence[int], cliques: Sequence[tuple[int, ...]]) -> None:
+        self.cliques, self.homes = cliques, np.full(len(cliques), -1)
+        self.sizes = np.array(sizes, dtype=np.float64)
+        self.widths, self.sums = np.array([len(one) for one in cliques]), np.array([sum(one) for one in cliques])
+        self.lacks, self.rest = self.widths.copy(), self.sums.copy()
+        having: list[list[int]] = [[] for _ in sizes]
+        for row, one in enumerate(cliques):
+            for axis in one:
+                having[axis].append(row)
+        self.having = [np.array(rows, dtype=np.int64) for rows in having]
+
+    def cover(self, row: int, place: int, most: int) -> NDArray[np.int64]:
+        """Return the columns of a group that grows around a row, and give it the rows that it contains."""
+        chosen, gain = np.zeros(len(self.sizes), dtype=bool), np.zeros(len(self.sizes))
+        touched, added = [np.array([row])], list(self.cliques[row])
+        while added:
+            for axis in added:
+                chosen[axis] = True
+                touched.append(self._add(axis, gain))
+            worth = gain / np.log(np.maximum(self.sizes, 2))
+            worth[chosen | (np.prod(self.sizes[chosen]) * self.sizes > most)] = 0
+            best = int(np.argmax(worth))
+            added = [best] if worth[best] > 0 else []
+        rows = np.concatenate(touched)
+        self.homes[rows[self.lacks[rows] == 0]] = place
+        self.lacks[rows], self.rest[rows] = self.widths[rows], self.sums[rows]
+        return np.flatnonzero(chosen)
+
+    def _add(self, axis: int, gain: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the rows that have a column; count those that then lack one more by that one."""
+        rows = self.having[axis]
+        rows = self.having[axis] = rows[self.homes[rows] < 0]
+        self.lacks[rows] -= 1
+        self.rest[rows] -= axis
+        gain += np.bincount(self.rest[rows[self.lacks[rows] == 1]], minlength=len(gain))
+        return rows
 
 
 @final

@@ -27,6 +27,7 @@ from syndic.privacy.audit import AuditLog
 from syndic.runtime.flare.coordinator import Flare
 from syndic.study.agreement import Standing, studies
 from syndic.study.document import Study
+from syndic.study.machine import check_machine
 from syndic.study.party_folder import PartyFile, PartyFolder, booking, run_digest
 from syndic.study.party_rows import open_table
 from syndic.study.study_folder import StudyFolder
@@ -283,6 +284,7 @@ def _standing(home: PartyFolder, party: PartyFile, one: Standing) -> Iterator[Fi
 def _could_run(home: PartyFolder, party: PartyFile, one: Standing) -> str:
     """Check what the step `ready` checks: every column is there, and the study fits under the cap."""
     study = StudyFolder.of(home.folder, one.run).study()
+    check_machine(study.plan.resources.party_bytes or 0)
     open_table(study, party.name, party.source, ledger=home.ledger, id_columns=party.id_columns, seed=one.rehearsal)
     with home.open_ledger() as ledger:
         account, events = booking(study, party, one.run), study.plan.events(party.name)

@@ -27,7 +27,8 @@ class Resources(Document):
     """The resources a run needs, computed from public numbers before any row is read.
 
     `memory_bytes` is an upper bound, which is compared with the study's limits. `expected_bytes` is what such a run is
-    likely to use, where much less than the bound is usual.
+    likely to use, where much less than the bound is usual. `party_bytes` is the same of a party alone, where the
+    coordinator uses more.
     """
 
     memory_bytes: int
@@ -36,6 +37,12 @@ class Resources(Document):
     rounds: int = 1
     notes: tuple[str, ...] = ()
     expected_bytes: int | None = None
+    party_bytes: int | None = None
+
+    @property
+    def likely_bytes(self) -> int:
+        """What such a run is likely to use: what is expected, or else the bound."""
+        return self.memory_bytes if self.expected_bytes is None else self.expected_bytes
 
     @property
     def memory_in_words(self) -> str:

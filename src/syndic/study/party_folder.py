@@ -16,7 +16,7 @@ from typing import Any, Self, final
 
 import msgspec
 
-from syndic.data import SourceSpec
+from syndic.data import SourceSpec, Table
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
@@ -35,6 +35,7 @@ from syndic.privacy.audit import AuditLog
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.study.document import Study, coordinator_of, price_of
 from syndic.study.identity import Identity, rehearsed_bonds
+from syndic.study.machine import check_machine
 from syndic.study.party_rows import open_table
 from syndic.study.study_folder import StudyFolder, write_whole
 
@@ -163,9 +164,12 @@ class PartyFolder:
         """Return the owner's party file, or the one that a simulation stored."""
         return self.owner() if (self.folder / "party.toml").is_file() else self.known()
 
-    def node(self, *, seed: int | None, source: Any = None) -> Node:
-        """Open the party's side of its study; `source` replaces that of the party file if rows are in memory."""
-        study = from_file(self.study, Study)
+    def node(self, *, seed: int | None, source: Any = None, study: Study | None = None) -> Node:
+        """Open the party's side of its study; `source` replaces that of the party file if rows are in memory.
+
+        Many parties in one process share one `study`: a copy for each would have all the others in it.
+        """
+        study = from_file(self.study, Study) if study is None else study
         party = from_file(self.party, PartyFile)
         return self._node(study, party, seed, source)
 
@@ -238,16 +242,11 @@ class PartyFolder:
         if party.dataset not in ledger.datasets():
             ledger.declare(party.dataset, party.cap, why="the owner's party file")
         memory, randomness = Memory(ledger.database, account.name), randomness_of(study, seed, party.name)
-        state = PartyState(
-            name=party.name,
-            plan=study.plan,
-            study=digest,
-            dataset=party.dataset,
-            ledger=ledger,
-            memory=memory,
-            price=price_of(study, party.name),
-            account=None if account == Account(run=digest) else account,
-            open_table=lambda: open_table(
+        plan = study.plan
+
+        def table() -> Table:
+            check_machine(plan.resources.party_bytes or 0, f"party '{party.name}': ")
+            return open_table(
                 study,
                 party.name,
                 party.source if source is None else source,
@@ -255,7 +254,18 @@ class PartyFolder:
                 id_columns=party.id_columns,
                 seed=seed,
                 key=choice_key(study.unit, memory, randomness),
-            ),
+            )
+
+        state = PartyState(
+            name=party.name,
+            plan=plan,
+            study=digest,
+            dataset=party.dataset,
+            ledger=ledger,
+            memory=memory,
+            price=price_of(study, party.name),
+            account=None if account == Account(run=digest) else account,
+            open_table=table,
             randomness=randomness,
             bond=no_bond if seed is None or not identified(study) else rehearsed_bonds(digest, party.name),
         )

@@ -8,6 +8,7 @@ from syndic.kernel import Journal, Progress, Runtime, Session, identified, run, 
 from syndic.random import Randomness, SecretRandomness
 from syndic.study.document import Study, coordinator_of
 from syndic.study.identity import Identity
+from syndic.study.machine import check_machine
 from syndic.study.party_folder import randomness_of, run_digest
 from syndic.study.release import Release
 from syndic.study.statement import state
@@ -86,8 +87,9 @@ def run_study(  # noqa: PLR0913  # most by name
 
 
 def check_runnable(study: Study, seed: int | None) -> None:
-    """Raise `InputError` if the study is not consistent, or is an as-published variant without a seed. Reads no row."""
+    """Raise `InputError` if study or machine cannot run, or an as-published variant has no seed. Reads no row."""
     study.check()
+    check_machine(study.plan.resources.likely_bytes)
     if study.protocol.simulation_only and seed is None:
         raise InputError(f"{study.protocol.title} as published runs in simulation only: give a seed")
 

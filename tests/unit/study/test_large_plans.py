@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 import syndic as sy
 from syndic.data import Domain
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.size import MOST_VALUES, most_drawn
 from syndic.model.markov import Adaptive
 from syndic.privacy import Cost, Event
@@ -72,3 +73,19 @@ def test_a_plan_names_every_column_that_is_read() -> None:
     asked = replace(few, schema=sy.Schema(columns=(hidden, *few.schema.columns)))
     assert plan(asked).reads == ("colour = log(c0)", "c0", "c1")
     assert "  reads        colour = log(c0), c0, c1\n" in str(plan(asked))
+
+
+def test_columns_of_many_levels_are_planned_with_fewer_groups_where_all_pairs_would_not_fit() -> None:
+    sizes = {f"c{place}": (2, 3, 5, 10, 20, 50)[place % 6] for place in range(500)}
+    many = replace(study(columns=1, parties=2), schema=sy.Schema.from_domain(sizes))
+    few = replace(many, schema=many.schema.select(tuple(sizes)[:50]))
+    assert few.plan_as(SynthesisPlan).selector.most_levels == Adaptive().most_levels
+    assert not any("groups" in note for note in plan(few).resources.notes)
+    planned = many.plan_as(SynthesisPlan)
+    assert planned.selector.most_levels == 16
+    assert plan(many).resources.memory_bytes <= many.limits.memory_mb * 10**6
+    assert any("at most 16 groups" in note for note in plan(many).resources.notes)
+    assert planned.size.rooms[1].cells == planned.selector.limits(many.schema.domain)[1].cells
+    # more memory, more groups
+    larger = replace(many, limits=sy.Limits(memory_mb=6000))
+    assert larger.plan_as(SynthesisPlan).selector.most_levels == Adaptive().most_levels

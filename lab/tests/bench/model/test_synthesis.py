@@ -64,6 +64,9 @@ def test_rows_say_what_was_run_beside_what(monkeypatch: pytest.MonkeyPatch) -> N
     assert by["small, epsilon 0.8, 3 parties", "tvd3 ratio"].value == pytest.approx(parties.value / curator.value)
     assert 0 < curator.value < 0.5
     assert by["small, epsilon 0.8, curator", "seconds"].value > 0
+    whole = by["small, epsilon 0.8, curator", "simulate seconds"]
+    assert whole.value > 0
+    assert (whole.baseline or 0) > 0
     assert all(one.bench == "model" for one in found)
     merged = model_synthesis.homm(data, "0.8", 0, alike, 3)
     assert 0 < merged.apart[3] < 1

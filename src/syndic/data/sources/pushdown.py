@@ -63,14 +63,13 @@ class Pushdown:
         domains = [domain.project(names) for names in cliques]
         check_dense(*domains)
         counts = [np.zeros(one.size, dtype=np.int64) for one in domains]
-        homes = cover(self.schema.domain, cliques)
-        inside = [next(place for place, home in enumerate(homes) if set(home) >= set(names)) for names in cliques]
+        covering = cover(self.schema.domain, cliques)
         with self.source.engine.asking(steady=False) as ask:
-            for place, home in enumerate(homes):
+            for place, home in enumerate(covering.groups):
                 tallies = self._few_tallies(ask, home)
                 if tallies is None:
                     return None
-                wanted = [which for which, found in enumerate(inside) if found == place]
+                wanted = [which for which, found in enumerate(covering.homes) if found == place]
                 for codes, number in tallies:
                     coarse = codes if groups is None else groups.recode(codes)
                     for which in wanted:

@@ -149,8 +149,8 @@ class Glued(Method, tag="glued"):
         """Return one party's rounds, with the largest model that the study allows; `InputError` if none fits."""
         own = own_terms(terms, party)
         part = own_account(account, own.schema.domain, len(terms.parties))
-        size = size_of(own, part, self._selector, (), model_cells=self.model_cells, rows=self.rows)
-        return OwnPlan(selector=self._selector(size.model_cells), account=part, size=size)
+        selector, size = size_of(own, part, self._selector, (), model_cells=self.model_cells, rows=self.rows)
+        return OwnPlan(selector=selector, account=part, size=size)
 
     def _selector(self, cells: int) -> Adaptive:
         """Return the selector of tables for a model of this many cells."""

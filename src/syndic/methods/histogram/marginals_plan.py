@@ -144,8 +144,10 @@ class MarginalsPlan(Plan):
         parties, people = len(self.terms.parties), sum(group.people for group in self.cut.groups)
         deviations = sorted(set(self.deviations(parties)))
         chunk, seconds, trips = self._product
+        party = 2 * 10**8 + 8 * (cells * 8 + covered_cells(cells)) + 16 * parties * chunk
         return Resources(
-            memory_bytes=2 * 10**8 + 8 * (cells * (parties + 8) + covered_cells(cells)) + 16 * parties * chunk,
+            memory_bytes=party + 8 * cells * parties,
+            party_bytes=party,
             reply_bytes=max(self.masked_sum.message_bytes, chunk),
             rounds=1 + len(self.masked_sum.rounds("count")) + trips,
             seconds=round(1.0 + people / 1e6 + parties * graph.neighbours * (2e-4 + cells * 2e-8) + seconds, 1),

@@ -265,10 +265,19 @@ def limit_traffic(
         replace(room, traffic=part, **({"tables": min(room.tables, most)} if room.parity else {}))
         for room, part in zip(size.rooms, parts, strict=True)
     )
-    held = _ENTRY_BYTES * min(_CHUNK_ENTRIES, max(parts))
+    held = _held(max(parts))
     # an entry takes about four bytes of a chunk, at least one
-    expected = size.expected_bytes + held // 4
-    return replace(size, rooms=rooms, memory_bytes=size.memory_bytes + held, expected_bytes=expected)
+    usual = {name: getattr(size, name) + held // 4 for name in ("expected_bytes", "party_bytes")}
+    return replace(size, rooms=rooms, memory_bytes=size.memory_bytes + held, **usual)
+
+
+def most_held(terms: Terms, traffic: int) -> int:
+    """Return the most bytes that a party holds of what the rounds send, at `traffic` bytes a person."""
+    return _held(traffic * most_rows(terms))
+
+
+def _held(sent: int) -> int:
+    return _ENTRY_BYTES * min(_CHUNK_ENTRIES, sent)
 
 
 def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive, *, proven: bool, groups: Sequence[Group]) -> int:

@@ -146,6 +146,7 @@ class SynthesisPlan(Plan):
         return Resources(
             memory_bytes=size.memory_bytes,
             expected_bytes=size.expected_bytes,
+            party_bytes=size.party_bytes,
             reply_bytes=max(typical * bits // 8 + 64, self._rows_bytes(1)),
             rounds=rounds * steps + (3 if graph else 1),
             seconds=round(2.0 + rounds * (people * columns / 1e8 + masked) + fitting, 1),
@@ -154,10 +155,22 @@ class SynthesisPlan(Plan):
                 f"{size.round_cells:,}",
                 f"standard deviation {deviation:.3g} times the root of the number of tables on every count of the last "
                 "round",
+                *self._coarse,
                 *((f"{graph.neighbours} neighbours per party",) if graph else ()),
                 *self._of_cut,
                 *list_notes(self.account, self.selector, self._noisier),
             ),
+        )
+
+    @property
+    def _coarse(self) -> tuple[str, ...]:
+        """What is said where columns have fewer groups of levels than usual."""
+        most = self.selector.most_levels
+        if most == Adaptive().most_levels or max(self.terms.schema.domain.sizes) <= most:
+            return ()
+        return (
+            f"levels of a column are put into at most {most} groups, so that all pairs of columns fit into memory: a "
+            "larger limits.memory_mb allows more",
         )
 
     def _rows_bytes(self, senders: int) -> int:

@@ -6,9 +6,11 @@ Where the study does not say how large the model may be, it is as large as the s
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from math import sqrt
 from typing import Final, Literal, final
+
+from msgspec.structs import replace
 
 from syndic.data import Categorical, Ordinal, Schema
 from syndic.data.counting import covered_cells
@@ -26,6 +28,9 @@ from syndic.privacy import mu_squared_for
 
 LEAST_TABLE_CELLS: Final = 4096
 """A pair of columns has at most so many cells once rare values are grouped."""
+
+LEVELS: Final = (Adaptive().most_levels, 32, 16)
+"""Groups of levels of a column, at most: fewer where all pairs of many columns would not fit into the memory."""
 
 MOST_ROUNDS: Final = 100
 """More rounds of chosen tables only cut the budget into parts too small to say anything."""
@@ -60,6 +65,7 @@ VALUE_BYTES: Final = 32
 
 # What runs use of these bounds as a rule (`syndic bench growth`): a base, bytes of a cell, shares of what may be built.
 _USUAL_BASE: Final = 285 * 10**6
+_PARTY_BASE: Final = 2 * 10**8
 _USUAL_CELL: Final = 48
 _USUAL_MODEL: Final = 0.6
 _USUAL_PAIRS: Final = 0.2
@@ -80,12 +86,13 @@ _ROUNDS_PART: Final = 4
 
 @final
 class Size(Document):
-    """What every round may ask, the cells of the model, and bytes at the busiest role: at most, and as a rule."""
+    """What every round may ask, the cells of the model, and bytes: at most, as a rule, and as a rule at a party."""
 
     rooms: tuple[RoundLimits, ...]
     model_cells: int
     memory_bytes: int
     expected_bytes: int
+    party_bytes: int
 
     @property
     def round_cells(self) -> int:
@@ -252,13 +259,14 @@ def size_of(
     *,
     model_cells: int | None,
     rows: int | None,
-) -> Size:
-    """Return the sizes that the study's limits allow.
+    beside: int = 0,
+) -> tuple[Adaptive, Size]:
+    """Return what chooses the tables, and the sizes that the study's limits allow with `beside` bytes for other things.
 
     Raises:
         InputError: if what is needed at least, or what the study asks for, does not fit; with the number.
     """
-    limit, domain = terms.limits.memory_mb * 10**6, terms.schema.domain
+    limit, domain = terms.limits.memory_mb * 10**6 - beside, terms.schema.domain
     # every column by itself, but for what is declared impossible; levels may be grouped, but need not be
     chosen = selector(1)
     least = plan_tree(chosen.merged(domain, zeros), [*(zero.names for zero in zeros), *chosen.held(domain)]).cells
@@ -266,8 +274,9 @@ def size_of(
     most = model_cells or max(least, min(Adaptive().cells, domain.size))
     # the largest of some sizes that fits; a size that the study gives is not changed
     choices = [most] if model_cells else [max(least, most * step // _STEPS) for step in range(_STEPS, 0, -1)]
-    for cells in choices:
-        size = _size(terms, _rooms(terms, account, selector(cells), zeros), cells, rows)
+    for levels, cells in product(LEVELS, choices):
+        chosen = replace(selector(cells), most_levels=levels)
+        size = _size(terms, _rooms(terms, account, chosen, zeros), cells, rows)
         if size.memory_bytes <= limit and cells >= least:
             break
     else:
@@ -279,7 +288,7 @@ def size_of(
             f"{terms.limits.message_mb}): set fewer bins or a larger limits.message_mb"
         )
     check_possible(domain, zeros)
-    return size
+    return chosen, size
 
 
 def _too_large(terms: Terms, size: Size, least: int) -> InputError:
@@ -331,6 +340,7 @@ def _size(terms: Terms, rooms: Sequence[RoundLimits], cells: int, rows: int | No
         model_cells=cells,
         memory_bytes=BASE_BYTES + int(most),
         expected_bytes=min(_USUAL_BASE + int(usual), BASE_BYTES + int(most)),
+        party_bytes=_PARTY_BASE + COLUMN_BYTES * len(terms.schema.columns) + COUNT_BYTES * max(single, pairs),
     )
 
 

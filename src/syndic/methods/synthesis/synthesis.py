@@ -59,7 +59,7 @@ from syndic.kernel import (
 from syndic.methods.layout import COORDINATOR, Names, noise_shares
 from syndic.methods.product_steps import ProductSteps
 from syndic.methods.synthesis.account import RoundNoise, account_of
-from syndic.methods.synthesis.cut import CutReach, limit_traffic
+from syndic.methods.synthesis.cut import CutReach, limit_traffic, most_held
 from syndic.methods.synthesis.measure import Question, answer_of
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
@@ -183,12 +183,15 @@ class Synthesis(ProductSteps, tag="synthesis"):
         impossible = [one.mask(terms.schema) for one in self.zeros]
         # a round may ask for as much as helps with the least noise, that of a party's own tables
         least = account.alone if apart else account
-        size = size_of(terms, least, select, impossible, model_cells=self.model_cells, rows=self.rows)
-        selector, reach = select(size.model_cells), None
+        # the shares of two servers are sent, instead of masked rows once for all partners
+        traffic = self.traffic // 2 if self.servers else self.traffic
+        beside = most_held(terms, traffic) if apart else 0
+        selector, size = size_of(
+            terms, least, select, impossible, model_cells=self.model_cells, rows=self.rows, beside=beside
+        )
+        reach = None
         if apart:
             proven = adversary_of(self.adversary, self.colluding) == "active"
-            # the shares of two servers are sent, instead of masked rows once for all partners
-            traffic = self.traffic // 2 if self.servers else self.traffic
             size = limit_traffic(terms, account, selector, size, traffic, proven=proven, groups=groups)
             reach = CutReach(
                 terms=terms, groups=groups, account=account, proven=proven, rooms=size.rooms, servers=self.servers

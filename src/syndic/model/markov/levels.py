@@ -100,6 +100,12 @@ def merge_neighbours(counts: Floats, groups: int, least: float = np.inf) -> NDAr
     return np.unique(np.searchsorted(edges, np.cumsum(shares) - shares / 2, side="right"), return_inverse=True)[1]
 
 
+def group_ordered(counts: Floats, levels: int, groups: int, least: float = np.inf) -> NDArray[np.int64]:
+    """Return the group of each level where the first ones are in order, and each of the others is a group by itself."""
+    merged = merge_neighbours(counts[:levels], groups, least)
+    return np.append(merged, merged.max() + 1 + np.arange(counts.size - levels))
+
+
 def least_released(levels: int, variance: float) -> float:
     """Return the noisy count from which a value of a long list is released; `variance` is that of the noise."""
     return NormalDist().inv_cdf(1 - min(0.5, FALSE_VALUES / levels)) * float(np.sqrt(variance))

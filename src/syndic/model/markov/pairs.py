@@ -8,6 +8,7 @@ branches meet, products of matrices have the tables of all pairs of columns betw
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import combinations
 from typing import final
 
 import numpy as np
@@ -23,6 +24,9 @@ LEAST_ROOM = 1 << 20
 EACH_CELL = 6
 """Cells of all matrices kept at one time for each cell of the model."""
 
+HALVINGS = 2
+"""How often pairs that found no room are tried again, each time in six parts with half of the columns."""
+
 
 @final
 @dataclass(frozen=True)
@@ -37,21 +41,38 @@ class _Branch:
 def pair_tables(queries: Queries, pairs: Collection[Names], room: int | None = None) -> dict[Names, Floats]:
     """Return the probabilities over each pair that no clique contains.
 
-    Matrices have at most `room` cells together, six times the model's by default. Pairs that need more are left out.
+    Matrices have at most `room` cells together, six times the model's by default. What needs more is tried again with
+    some of the columns at a time; pairs that need more even so are left out.
     """
     room = max(LEAST_ROOM, EACH_CELL * queries.tree.cells) if room is None else room
-    return _Sweep(queries, frozenset(pairs), room).found
+    return _tables(queries, frozenset(pairs), room, HALVINGS)
+
+
+def _tables(queries: Queries, pairs: frozenset[Names], room: int, halvings: int) -> dict[Names, Floats]:
+    found = _Sweep(queries, pairs, room).found
+    left = pairs - found.keys()
+    if halvings == 0 or len(left) <= len(queries.tree.cliques):
+        return found
+    names = list(dict.fromkeys(name for pair in sorted(left) for name in pair))
+    quarters = [set(names[place::4]) for place in range(4)]
+    for one, other in combinations(quarters, 2):
+        both = one | other
+        part = frozenset(pair for pair in left if both.issuperset(pair))
+        found |= _tables(queries, part, room, halvings - 1)
+        left -= part
+    return found
 
 
 class _Sweep:
     def __init__(self, queries: Queries, pairs: frozenset[Names], room: int) -> None:
         self.queries, self.pairs, self.room = queries, pairs, room
         self.found: dict[Names, Floats] = {}
-        tree = queries.tree
+        tree, wanted = queries.tree, {name for pair in pairs for name in pair}
         below: dict[int, list[_Branch]] = {place: [] for place in tree.order}
         for place in reversed(tree.order):
             branches = below.pop(place)
-            own = [_Branch((name,), (name,), np.eye(queries.size[name])) for name in tree.fresh[place]]
+            fresh = [name for name in tree.fresh[place] if name in wanted]
+            own = [_Branch((name,), (name,), np.eye(queries.size[name])) for name in fresh]
             for count, branch in enumerate(branches):
                 for other in (*own, *branches[:count]):
                     self._meet(place, other, branch)

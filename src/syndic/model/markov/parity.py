@@ -55,12 +55,12 @@ def parity_sums(
     """
     domain = halves.domain_of_groups
     covering = cover(domain, sets)
-    transforms = [(names, _walsh(one.values)) for names, one in zip(covering, count(covering), strict=True)]
+    transforms = [_walsh(one.values) for one in count(list(covering.groups))]
     found = []
-    for names in sets:
-        inside, table = next((home, table) for home, table in transforms if set(home).issuperset(names))
+    for home, names in zip(covering.homes, sets, strict=True):
         # a column of one half has the sign +1 throughout
-        found.append(table[tuple(int(name in names and domain[name] > 1) for name in inside)])
+        signs = tuple(int(name in names and domain[name] > 1) for name in covering.groups[home])
+        found.append(transforms[home][signs])
     return np.array(found, dtype=np.int64)
 
 

@@ -25,9 +25,9 @@ from syndic.model.markov.fit import TARGET, fit
 from syndic.model.markov.grouping import Grouping, group_rare
 from syndic.model.markov.levels import (
     TAIL_HALVINGS,
+    group_ordered,
     group_released,
     level_counts,
-    merge_neighbours,
     one_way_tables,
     released_levels,
 )
@@ -340,9 +340,12 @@ class GrowingModel:
         """Return the groups of ordered columns, where levels that are not in order follow, and of long lists."""
         settings, given = self.settings, {}
         for name, levels in settings.ordered:
-            counts, least = self.one_way[name], LEAST_IN_TAIL * math.sqrt(tables[name].variance)
-            groups = merge_neighbours(counts[:levels], settings.ordered_groups, least)
-            given[name] = np.append(groups, groups.max() + 1 + np.arange(counts.size - levels))
+            least = LEAST_IN_TAIL * math.sqrt(tables[name].variance)
+            given[name] = group_ordered(self.one_way[name], levels, settings.ordered_groups, least)
+        for name, levels in settings.adjacent:
+            counts = self.one_way[name]
+            if counts.size > settings.most_levels:
+                given[name] = group_ordered(counts, levels, settings.most_levels - (counts.size - levels))
         for name, branches in settings.branches:
             released = released_levels(tables[name], branches)
             given[name] = group_released(released, branches, self.one_way[name], settings.most_levels)

@@ -1,8 +1,9 @@
 """The graph of a model: which columns share a clique, grown edge by edge within a limit on cells."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import islice
 from operator import or_
 from typing import final
 
@@ -65,17 +66,28 @@ class Structure:
         cliques = tuple(fewest(self.domain, graph, orders))
         return Structure(self.domain, (*self.edges, (names[first], names[second])), cliques)
 
-    def connected(self, axis: int) -> int:
-        """Return the columns that are connected to this one, including itself."""
-        found, reached = 0, 1 << axis
-        while found != reached:
-            found = reached
-            reached = reduce(or_, (one for one in self.cliques if one & found), found)
+    @property
+    def components(self) -> list[int]:
+        """Sets of columns that are connected with each other, and with no other column."""
+        found: list[int] = []
+        for one in self.cliques:
+            apart = [other for other in found if not one & other]
+            found = [*apart, reduce(or_, (other for other in found if one & other), one)]
         return found
 
     def holds(self, members: int) -> bool:
         """Return whether one clique contains all these columns."""
-        return any(members & ~one == 0 for one in self.cliques)
+        first = (members & -members).bit_length() - 1
+        return any(members & ~one == 0 for one in self._cliques_with[first])
+
+    @cached_property
+    def _cliques_with(self) -> list[list[int]]:
+        """For each column the cliques that contain it."""
+        found: list[list[int]] = [[] for _ in self.domain.names]
+        for one in self.cliques:
+            for axis in bits(one):
+                found[axis].append(one)
+        return found
 
 
 def start_structure(domain: Domain, sets: Iterable[Names], most_cells: int) -> Structure:
@@ -111,12 +123,15 @@ def grow_forest(structure: Structure, scores: Mapping[Names, float], *, least: f
     Pairs that depend on each other only through a third column are not joined; growing by scores alone would join them.
     """
     domain = structure.domain
+    component = {axis: one for one in structure.components for axis in bits(one)}
     for names in sorted((one for one in scores if scores[one] >= least), key=lambda one: (-scores[one], one)):
         first, second = domain.axes(names)
-        if structure.connected(first) >> second & 1:
+        if component[first] >> second & 1:
             continue
         grown = structure.with_edge((first, second))
-        structure = grown if grown.cells <= most_cells else structure
+        if grown.cells <= most_cells:
+            structure, together = grown, component[first] | component[second]
+            component |= dict.fromkeys(bits(together), together)
     return structure
 
 
@@ -128,14 +143,14 @@ def grow(structure: Structure, scores: Mapping[Names, float], *, least: float, m
     """
     domain = structure.domain
     left = {domain.axes(names): score for names, score in scores.items() if score >= least}
+    order = sorted(left, key=lambda pair: (-left[pair], pair))
+    before: Sequence[int] = [0] * len(domain)
     for _ in range(most):
-        joined = structure.joined
-        together = [pair for pair in left if joined[pair[0]] >> pair[1] & 1]
+        together = [pair for pair in _joined(structure, before) if left.pop(pair, None) is not None]
+        before = structure.joined
         kept = {(domain.names[first], domain.names[second]) for first, second in together} - set(structure.edges)
         structure = Structure(domain, (*structure.edges, *sorted(kept)), structure.cliques)
-        for pair in together:
-            del left[pair]
-        tries = sorted(left, key=lambda pair: (-left[pair], pair))[: max(FEWEST, TRIES // len(domain))]
+        tries = islice((pair for pair in order if pair in left), max(FEWEST, TRIES // len(domain)))
         found = [one for pair in tries if (one := _added(structure, pair, left, most_cells))]
         if not found:
             break
@@ -150,9 +165,12 @@ def _added(
     grown = structure.with_edge(pair)
     if grown.cells > most_cells:
         return None
-    gain = 0.0
-    for first, (now, before) in enumerate(zip(grown.joined, structure.joined, strict=True)):
-        # pairs are in the domain's order: only later columns are checked
-        for second in bits((now & ~before) >> (first + 1) << (first + 1)):
-            gain += left.get((first, second), 0.0)
+    gain = sum(left.get(one, 0.0) for one in _joined(grown, structure.joined))
     return gain / max(1, grown.cells - structure.cells) ** PRICE, grown
+
+
+def _joined(structure: Structure, before: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of columns, in order, that share a clique and did not before."""
+    for first, (now, earlier) in enumerate(zip(structure.joined, before, strict=True)):
+        for second in bits((now & ~earlier) >> (first + 1) << (first + 1)):
+            yield first, second

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from syndic.data import Domain, Factor
 from syndic.errors import InputError
 from syndic.model.markov import Impossible, MarkovField, plan_tree
-from syndic.model.markov.pairs import pair_tables
+from syndic.model.markov.pairs import _Sweep, pair_tables
 from syndic.model.markov.query import Queries
 from unit.model.markov.joint import fields, joint
 
@@ -180,3 +180,19 @@ def test_pairs_in_one_sweep_are_those_of_the_joint(field: MarkovField, room: int
     assert set(found) == set(pairs) if room is None else set(found) <= set(pairs)
     for names, values in found.items():
         np.testing.assert_allclose(field.total * values, table.project(names).values, rtol=1e-9, atol=1e-12)
+
+
+def test_pairs_without_room_are_found_with_some_columns_at_a_time() -> None:
+    names = tuple(f"c{place}" for place in range(24))
+    domain = Domain(names, (6,) * len(names))
+    draws = np.random.default_rng(1)
+    cliques = [(names[place], names[place + 1], names[place + 2]) for place in range(len(names) - 2)]
+    tables = tuple(Factor(domain.project(one), draws.normal(size=(6, 6, 6))) for one in cliques)
+    field = MarkovField(domain, plan_tree(domain, cliques), tables, 100.0)
+    queries = Queries(field.tree, field.beliefs, 1 << 20)
+    pairs = [one for one in itertools.combinations(names, 2) if field.tree.home(one) is None]
+    room = 36 * 6 * 12
+    once, found = _Sweep(queries, frozenset(pairs), room).found, pair_tables(queries, pairs, room)
+    assert len(once) < len(pairs) // 2 < len(found)
+    for one in list(found)[::17]:
+        np.testing.assert_allclose(found[one], queries.table(one), rtol=1e-9, atol=1e-12)

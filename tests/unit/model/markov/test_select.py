@@ -203,3 +203,16 @@ def test_nothing_is_grouped_without_reason() -> None:
     record = Recorder(curator(chain(DOMAIN, 20000), DOMAIN)[0])
     OneShot(cells=2000).run(record, Fraction(1))
     assert all(grouping == Grouping.none(DOMAIN) for _, _, grouping in record.asked)
+
+
+def test_many_levels_in_order_are_merged_into_as_many_groups_of_neighbours_as_there_may_be() -> None:
+    domain = Domain(("age", "few"), (41, 3))
+    codes = {"age": np.arange(8000) % 41, "few": np.arange(8000) % 3}
+    settings = OneShot(cells=2000, growth=2, most_levels=16, adjacent=(("age", 40), ("few", 2)))
+    found = settings.run(curator(codes, domain)[0], Fraction(10)).grouping
+    age = dict(zip(domain.names, found.groups, strict=True))["age"]
+    assert max(age) + 1 == 16
+    # the last level, of missing values, is not in order
+    assert list(age[:40]) == sorted(age[:40])
+    assert age.count(15) == 1
+    assert {age[:40].count(group) for group in range(15)} <= {2, 3}

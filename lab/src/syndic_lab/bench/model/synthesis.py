@@ -18,10 +18,10 @@ from syndic.errors import InputError
 from syndic.kernel import Member, Method, Node, Session, in_memory_node, run
 from syndic.methods import AnyMethod, Homm, Synthesis
 from syndic.methods.synthesis.result import SyntheticTable
-from syndic.privacy import Budget, Unit
+from syndic.privacy import Budget, Unit, default_delta
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local
-from syndic.study import Study
+from syndic.study import Study, simulate
 from syndic_lab.bench.memory import peak_megabytes
 from syndic_lab.bench.model.synthesis_data import Coded, alike, codes_of, distances, load, sorted_by, unequal
 from syndic_lab.bench.row import Row, standard_error
@@ -72,6 +72,8 @@ def of_epsilon(data: Coded, epsilon: str, seeds: Sequence[int], parties: tuple[i
     published = PUBLISHED.get(epsilon) if data.name == "adult" else None
     yield from _apart(row, curator, published)
     yield _row(row, "seconds", min(one.seconds for one in curator), "s of processor time")
+    whole, bare = simulate_seconds(data, epsilon, seeds[0])
+    yield _row(row, "simulate seconds", whole, "s of processor time, beside those of the method alone", bare)
     yield _row(row, "megabytes", peak_megabytes(), "MB at the most")
     for number in parties:
         yield from _held(data, epsilon, f"{number} parties", alike, number, seeds, curator)
@@ -153,14 +155,7 @@ def simulated(
 
 def _made(data: Coded, protocol: AnyMethod, budget: Budget, seed: int, held: Parts) -> tuple[Any, float]:
     """Run a protocol with every party in this process; return its result and seconds of processor time."""
-    study = Study(
-        name="bench",
-        unit=Unit(neighbours="add_remove"),
-        budget=budget,
-        protocol=protocol,
-        parties=tuple(Member(name=f"p{place}", people=len(part)) for place, part in enumerate(held)),
-        schema=data.schema,
-    )
+    study = _study(data, protocol, budget, held)
     with ExitStack() as stack:
         nodes = {}
         for place, part in enumerate(held):
@@ -177,6 +172,28 @@ def _made(data: Coded, protocol: AnyMethod, budget: Budget, seed: int, held: Par
         begin = time.process_time()
         made: Any = run(method, session)
         return made, time.process_time() - begin
+
+
+def simulate_seconds(data: Coded, epsilon: str, seed: int) -> tuple[float, float]:
+    """Return the processor time of `syndic.simulate` for the curator's study, and that of the method alone."""
+    count = data.table.num_rows
+    held, protocol = alike(count, 1, np.random.default_rng(seed)), Synthesis(rows=count)
+    budget = Budget.of(epsilon, default_delta(count))
+    bare = _made(data, protocol, budget, seed, held)[1]
+    begin = time.process_time()
+    simulate(_study(data, protocol, budget, held), {"p0": data.rows(held[0])}, seed=seed)
+    return time.process_time() - begin, bare
+
+
+def _study(data: Coded, protocol: AnyMethod, budget: Budget, held: Parts) -> Study:
+    return Study(
+        name="bench",
+        unit=Unit(neighbours="add_remove"),
+        budget=budget,
+        protocol=protocol,
+        parties=tuple(Member(name=f"p{place}", people=len(part)) for place, part in enumerate(held)),
+        schema=data.schema,
+    )
 
 
 def simulated_node(study: Study, party: str, rows: pa.Table, seed: int) -> Node:
