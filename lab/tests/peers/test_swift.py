@@ -9,6 +9,7 @@ import pytest
 
 from syndic.data import Domain
 from syndic.model.markov import plan_tree
+from syndic_lab.peers import aim as peer_aim
 from syndic_lab.peers import swift as peer_swift
 from syndic_lab.peers.swift import Settings, best_tree, grown, swift, worth_measuring
 
@@ -29,7 +30,7 @@ def test_a_grown_tree_is_chordal_and_keeps_to_its_size(cells: int) -> None:
 
 
 def test_the_worst_pairs_are_in_the_tree() -> None:
-    errors = dict.fromkeys(itertools.combinations(DOMAIN.names, 2), 1.0)
+    errors: dict[tuple[str, ...], float] = dict.fromkeys(itertools.combinations(DOMAIN.names, 2), 1.0)
     errors[("a", "c")] = errors[("c", "e")] = errors[("b", "d")] = 100.0
     nodes = best_tree(DOMAIN, errors, 30)
     for pair in (("a", "c"), ("c", "e"), ("b", "d")):
@@ -63,15 +64,14 @@ def test_it_keeps_pairs_and_spends_rho(monkeypatch: pytest.MonkeyPatch) -> None:
     a, d = draws.integers(0, 2, 5000), draws.integers(0, 5, 5000)
     codes = {"a": a, "b": 2 * a, "c": draws.integers(0, 4, 5000), "d": d, "e": d + a}
     spent: list[float] = []
-    measure, noisy = peer_swift.measure, peer_swift.noisy_errors
 
     def measured(counts: Any, names: Any, rho: float, draws: Any) -> Any:
         spent.append(rho)
-        return measure(counts, names, rho, draws)
+        return peer_aim.measure(counts, names, rho, draws)
 
     def scored(truth: Any, model: Any, sets: Any, rho: float, draws: Any) -> Any:
         spent.append(rho)
-        return noisy(truth, model, sets, rho, draws)
+        return peer_aim.noisy_errors(truth, model, sets, rho, draws)
 
     monkeypatch.setattr(peer_swift, "measure", measured)
     monkeypatch.setattr(peer_swift, "noisy_errors", scored)

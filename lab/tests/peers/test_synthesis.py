@@ -64,9 +64,7 @@ def test_methods_written_here_stand_beside_ours_at_both_deltas(monkeypatch: pyte
     monkeypatch.setattr(peers_synthesis, "EPSILONS", ("1", "8"))
     found = list(peers_synthesis.over_our_inference(quick=False))
     assert set(deltas) == {Fraction(1, 400), default_delta(400)}
-    assert {row.row.split("beside ")[1] for row in found} == {
-        f"{name}, 1 seeds" for name in ("AIM", "AIM-GDP", "SWIFT")
-    }
+    assert {row.row.split("beside ")[1] for row in found} == {f"{name}, 1 seeds" for name in peers_synthesis.METHODS}
     assert {(row.metric, row.value) for row in found if "epsilon 1," in row.row and "1," in row.row} == {
         ("tvd3 mean", 1.5),
         ("tvd3 worst", 2.0),
