@@ -10,7 +10,8 @@ import pytest
 
 from syndic.data import Schema
 from syndic.errors import InputError
-from syndic.privacy import zcdp_epsilon
+from syndic.privacy import default_delta, zcdp_epsilon
+from syndic_lab.bench.model.synthesis import Found
 from syndic_lab.bench.model.synthesis_data import Coded
 from syndic_lab.peers import script_mbi as peer_mbi
 from syndic_lab.peers import synthesis as peers_synthesis
@@ -47,6 +48,35 @@ def test_a_table_without_all_columns_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(peers_synthesis, "ask", lambda *_: Answer({"seconds": 1.0}, np.zeros((5, 2), dtype=np.int64)))
     with pytest.raises(InputError, match="left no table with the columns of small"):
         peers_synthesis.made_by("dpmm", Plan("MST"), coded(5), "0.8", seed=0)
+
+
+def test_methods_written_here_stand_beside_ours_at_both_deltas(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, deltas = coded(400), []
+
+    def ours(_: Coded, epsilon: str, delta: Fraction, seed: int) -> Found:
+        deltas.append(delta)
+        return Found({3: float(epsilon) * (1 + seed)}, 2.0 + seed, 400)
+
+    monkeypatch.setattr(peers_synthesis, "_adult", lambda: data)
+    monkeypatch.setattr(peers_synthesis, "run_ours", ours)
+    monkeypatch.setattr(peers_synthesis, "SEEDS", 2)
+    monkeypatch.setattr(peers_synthesis, "SLOW_SEEDS", 1)
+    monkeypatch.setattr(peers_synthesis, "EPSILONS", ("1", "8"))
+    found = list(peers_synthesis.over_our_inference(quick=False))
+    assert set(deltas) == {Fraction(1, 400), default_delta(400)}
+    assert {row.row.split("beside ")[1] for row in found} == {f"{name}, 1 seeds" for name in peers_synthesis.METHODS}
+    assert {(row.metric, row.value) for row in found if "epsilon 1," in row.row and "1," in row.row} == {
+        ("tvd3 mean", 1.5),
+        ("tvd3 worst", 2.0),
+        ("CPU seconds", 2.0),
+    }
+    # with an epsilon of 8 each of them is nearer to 400 even rows than with 1
+    for name in peers_synthesis.METHODS:
+        one, eight = (
+            [row.baseline or 0 for row in found if f"epsilon {epsilon}," in row.row and f"beside {name}," in row.row]
+            for epsilon in ("1", "8")
+        )
+        assert eight[0] < one[0]
 
 
 def test_with_much_privacy_to_spend_the_tree_is_the_best_one() -> None:

@@ -62,7 +62,7 @@ def of_planted(number: int, seeds: Sequence[int], people: int = PEOPLE, groups: 
         made = _made(data, "1", "1e-7", seed, groups, interactions)
         wanted = {data.domain.names[place] for place in (*range(number), COLUMNS - 1)}
         others = sum(set(names) != wanted for names in made.found)
-        return _agreement(list(made.codes.values()), number), others
+        return agreement_of(list(made.codes.values()), number), others
 
     now, before = ([run(seed, looks) for seed in seeds] for looks in (True, False))
     yield from _both(row, "rows that agree", [one for one, _ in now], [one for one, _ in before], "of all rows", min)
@@ -112,10 +112,11 @@ def planted(number: int, seed: int, people: int) -> Coded:
 
 def agreement(table: pa.Table, schema: Schema, number: int) -> float:
     """Return the share of rows whose last column is the exclusive or of the first `number`."""
-    return _agreement(list(codes_of(table, schema).values()), number)
+    return agreement_of(list(codes_of(table, schema).values()), number)
 
 
-def _agreement(codes: Sequence[NDArray[np.int64]], number: int) -> float:
+def agreement_of(codes: Sequence[NDArray[np.int64]], number: int) -> float:
+    """Return the same of a table of codes, column by column."""
     return float(np.mean(sum(codes[:number]) % 2 == codes[-1]))
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from syndic.errors import InputError
 from syndic_lab.bench.row import Row
+from syndic_lab.peers import evolution_rows
 from syndic_lab.peers import federated as peers_federated
 from syndic_lab.peers import regression as peers_regression
 from syndic_lab.peers import synthesis as peers_synthesis
@@ -24,10 +25,15 @@ LIBRARIES: Final[dict[str, Callable[[bool], Iterator[Row]]]] = {
     "flower": peers_federated.rows,
 }
 
+WRITTEN_HERE: Final[dict[str, Callable[[bool], Iterator[Row]]]] = {
+    "aim": peers_synthesis.over_our_inference,
+    "evolution": evolution_rows.rows,
+}
+
 
 def rows(quick: bool) -> Iterator[Row]:
-    """Yield rows for AIM over our inference and every library that `SYNDIC_PEERS` has, theirs as the baseline."""
-    for name, measure in {"aim": peers_synthesis.aim_rows, **LIBRARIES}.items():
+    """Yield rows for methods written here and every library that `SYNDIC_PEERS` has, theirs as the baseline."""
+    for name, measure in {**WRITTEN_HERE, **LIBRARIES}.items():
         if name not in LIBRARIES or there(name):
             try:
                 yield from measure(quick)
