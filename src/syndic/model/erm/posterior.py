@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from syndic.errors import InputError
 from syndic.model.erm.loss import Huber, Logistic, Loss, Numbers, Squared
 from syndic.model.erm.multiclass import Softmax, joint_slope, shortening
-from syndic.model.erm.posterior_fit import Belief, Fit
+from syndic.model.erm.posterior_fit import Belief, Fit, Stage
 from syndic.model.erm.second_order import STEPS, within_norm
 
 MOST_FEATURES: Final = 2048
@@ -45,10 +45,9 @@ _LARGEST: Final = 2.0**20
 _LARGEST_NORM: Final = 2.0**10
 _SENT: Final = 2.0**20
 _INTERCEPT: Final = Fraction(3, 8)
-_MOMENTS, _PRODUCTS, _GROWTH = Fraction(3, 20), Fraction(3, 100), Fraction(3, 2)
-
-Stage = Literal["moments", "products", "gradients"]
-
+_MOMENTS, _SPREADS, _PRODUCTS = Fraction(8, 100), Fraction(7, 100), Fraction(3, 100)
+_SHARES: Final = {"moments": _MOMENTS, "spreads": _SPREADS, "products": _PRODUCTS}
+_GROWTH: Final = Fraction(3, 2)
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -115,30 +114,26 @@ class Posterior:
     @property
     def rounds(self) -> int:
         """How many sums are opened."""
-        return self.gradients + 1 + self._with_products
+        return len(self._first) + self.gradients
 
     def stage(self, number: int) -> Stage:
         """Return what a round sums."""
-        if number == 1:
-            return "moments"
-        return "products" if number == 2 and self._with_products else "gradients"
+        return self._first[number - 1] if number <= len(self._first) else "gradients"
 
     def share(self, number: int) -> Fraction:
         """Return the round's share of the budget; the shares of all rounds add up to 1."""
-        before = _MOMENTS + (_PRODUCTS if self._with_products else 0)
-        match self.stage(number):
-            case "moments":
-                return _MOMENTS
-            case "products":
-                return _PRODUCTS
+        if number <= len(self._first):
+            return _SHARES[self.stage(number)]
         parts = [_GROWTH**place for place in range(self.gradients)]
-        return (1 - before) * parts[number - 1 - self.rounds] / sum(parts)
+        return (1 - sum(_SHARES[each] for each in self._first)) * parts[number - 1 - self.rounds] / sum(parts)
 
     def dimension(self, number: int) -> int:
         """Return how many numbers a round sums."""
         match self.stage(number):
             case "moments":
                 return self.features + int(self.layout.numbers.sum()) + (self.models if self._classes else 2)
+            case "spreads":
+                return 2 * self._measured
             case "products":
                 return len(self.layout.pairs[0])
         return self.models * (1 + self.features)
@@ -152,6 +147,8 @@ class Posterior:
                 # a label with one model is one indicator, which two records differ by at most 1 in
                 own = (1 if self.models == 1 or not replaced else 2) if self._classes else (4 if replaced else 2)
                 square = Fraction((4 * numbers + 2 * lists if replaced else 2 * numbers + lists) + own)
+            case "spreads":
+                square = Fraction((4 if replaced else 2) * self._measured)
             case "products":
                 square = Fraction(1) if replaced else Fraction(1, 2)
             case "gradients":
@@ -167,7 +164,13 @@ class Posterior:
 
     def sums(self, number: int, sent: Numbers, rows: Numbers, labels: Numbers) -> NDArray[np.int64]:
         """Return the round's sum over rows of features, with labels (record, model), in steps. Private."""
-        term = {"moments": self._moments, "products": self._products, "gradients": self._gradients}[self.stage(number)]
+        terms = {
+            "moments": self._moments,
+            "spreads": self._spreads,
+            "products": self._products,
+            "gradients": self._gradients,
+        }
+        term = terms[self.stage(number)]
         total, sent = np.zeros(self.dimension(number), dtype=np.int64), np.clip(sent, -_SENT, _SENT)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -183,6 +186,14 @@ class Posterior:
             label = np.trunc(labels[:, 0] * STEPS)
             own = np.array([label.sum() * STEPS, np.square(label).sum()])
         return np.concatenate([whole.sum(axis=0) * STEPS, squares, own])
+
+    def _spreads(self, sent: Numbers, rows: Numbers, labels: Numbers) -> Numbers:
+        whole = self._features(sent, rows)[0][:, self.layout.numbers]
+        if not self._classes:
+            whole = np.column_stack([whole, np.trunc(self._targets(sent, labels) * STEPS)])
+        # whatever was sent, a number and its square lie in [-1, 1]
+        within = np.clip(whole, -STEPS, STEPS)
+        return np.concatenate([within.sum(axis=0) * STEPS, np.square(within).sum(axis=0)])
 
     def _features(self, sent: Numbers, rows: Numbers) -> tuple[Numbers, Numbers]:
         """Return centred, cut and scaled features, in steps, and the norm of each row, from exact squares."""
@@ -225,7 +236,7 @@ class Posterior:
 
     def sent(self, belief: Belief, number: int) -> Numbers:
         """Return what parties are sent in a round."""
-        return belief.sent(products=self.stage(number) == "products")
+        return belief.sent(self.stage(number))
 
     def update(self, before: Belief, number: int, total: Numbers, people: int, deviation: float) -> Belief:
         """Return what is known after a round's noisy sum over this many people, in units of 2^32 steps."""
@@ -233,6 +244,8 @@ class Posterior:
         match self.stage(number):
             case "moments":
                 return self._fit.moments(means, noise)
+            case "spreads":
+                return self._fit.spreads(before, means, noise)
             case "products":
                 return self._fit.products(before, means, noise)
         intercepts, gradients = means[: self.models], means[self.models :].reshape(self.models, -1)
@@ -250,9 +263,17 @@ class Posterior:
     def _classes(self) -> bool:
         return isinstance(self.loss, Logistic | Softmax)
 
+    @property
+    def _measured(self) -> int:
+        """How many numbers are measured again at the scale of their spreads, the label counted."""
+        return int(self.layout.numbers.sum()) + (not self._classes)
+
     @cached_property
-    def _with_products(self) -> bool:
-        return 0 < len(self.layout.pairs[0]) <= _MOST_PRODUCTS
+    def _first(self) -> tuple[Stage, ...]:
+        """What the rounds before those of gradients sum."""
+        spreads: tuple[Stage, ...] = ("spreads",) if self._measured else ()
+        products: tuple[Stage, ...] = ("products",) if 0 < len(self.layout.pairs[0]) <= _MOST_PRODUCTS else ()
+        return "moments", *spreads, *products
 
     @cached_property
     def _fit(self) -> Fit:

@@ -11,10 +11,10 @@ weighted mean, late rounds first, is solved for w by least squares with the know
   rounds show the curvature between them: if it is significantly above G's, the covariance is raised along the step.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
-from typing import Final, final
+from typing import Final, Literal, final
 
 import numpy as np
 import scipy
@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 
 from syndic.model.erm.loss import Logistic, Loss, Numbers
 from syndic.model.erm.multiclass import Softmax
+from syndic.model.erm.shrink import LEAST_ROOT, correlation, measured_spread, on_simplex, posterior_mean, raised_to_positive, spread_of
 
 # numbers are cut at so many standard deviations, a label that is a number at more
 _CUT, _LABEL_CUT = 3.0, 3.5
+# numbers are measured again within so many times that
+_ROOM: Final = 4.0 / 3.0
 # of rows for products, over the root mean square of their norms
 _WIDER: Final = 1.15
-_LEAST_VARIANCE: Final = 3e-4
-_PRIOR: Final = 0.7
 # keeps rare levels from being scaled up without end
 _RARE: Final = 0.003
-_LEAST_ROOT: Final = 1e-5
 # how much an older gradient counts, and standard deviations of the scores that one step may move them by
 _AGE, _STEP = 0.6, 1.0
 # standard deviations of noise that the guard allows for
@@ -47,6 +47,9 @@ _INNER, _INNER_STEP = 40, 0.7
 _SCORES: Final = np.geomspace(0.02, 3.0, 20)
 _INTERCEPTS: Final = 1.0
 _NUMBER_SCORES: Final = 0.04
+
+
+Stage = Literal["moments", "spreads", "products", "gradients"]
 
 
 @final
@@ -68,22 +71,33 @@ class Seen:
 class Belief:
     """What the noisy sums so far say. Features are z = clip((u - centres) factors, -1, 1), and x = `scales` z.
 
-    `offsets` are the squares of what noisy centres may shift z by, `covariance` the mean products of x with them;
-    `cut` the norm that gradients are cut to. `label` is its centre and factor. `prior` has
-    the intercepts without features. The model is a score `weights` x + `intercepts` for each class, or for the label.
+    `errors` are the standard deviations of the centres' noise, the label's last; `covariance` the mean products of x,
+    with what they may shift z by. `label` is its centre and factor, `usual` its slopes' norm. `prior` has the
+    intercepts without features. The model is a score `weights` x + `intercepts` for each class, or for the label.
     """
 
     centres: Numbers
     factors: Numbers
     variances: Numbers
-    offsets: Numbers
-    covariance: Numbers
-    cut: float
+    errors: Numbers
+    usual: float
     label: tuple[float, float]
     prior: Numbers
     weights: Numbers
     intercepts: Numbers
+    covariance: Numbers = field(default_factory=lambda: np.zeros((0, 0)))
     seen: tuple[Seen, ...] = ()
+
+    @property
+    def offsets(self) -> Numbers:
+        """The squares of what noisy centres may shift z by."""
+        return np.square(_OFF * self.factors * self.errors[:-1])
+
+    @property
+    def cut(self) -> float:
+        """The norm that gradients are cut to."""
+        known = np.square(self.scales) * (self.variances + self.offsets)
+        return sqrt(1 + float(known.sum())) * self.usual
 
     @property
     def scales(self) -> Numbers:
@@ -95,11 +109,15 @@ class Belief:
         """The norm that rows are cut to before products are summed."""
         return _WIDER * sqrt(float(self.variances.sum()))
 
-    def sent(self, *, products: bool) -> Numbers:
+    def sent(self, stage: Stage) -> Numbers:
         """Return centres, factors, limits and weights, so that what is cut is cut to 1."""
-        each = np.ones(len(self.scales)) / self.width if products else self.scales / self.cut
-        head = np.stack([self.centres, self.factors * each, each])
-        label = np.array([[self.label[0]], [self.label[1]], [1.0]])
+        each, room = self.scales / self.cut, 1.0
+        if stage == "products":
+            each = np.ones(len(self.scales)) / self.width
+        if stage == "spreads":
+            each, room = np.ones(len(self.scales)), _ROOM
+        head = np.stack([self.centres, self.factors * each / room, each])
+        label = np.array([[self.label[0]], [self.label[1] / room], [1.0]])
         body = np.column_stack([self.weights * self.cut, self.intercepts])
         return np.concatenate([np.column_stack([head, label]), body])
 
@@ -133,38 +151,59 @@ class Fit:
         for column in set(self.columns[~numbers].tolist()):
             levels = (self.columns == column) & ~numbers
             alone = not numbers[self.columns == column].any()
-            centres[levels] = _on_simplex(first[levels]) if alone else centres[levels]
-        variances = np.maximum(centres * (1 - centres), _LEAST_ROOT)
+            centres[levels] = on_simplex(first[levels]) if alone else centres[levels]
+        variances = np.maximum(centres * (1 - centres), LEAST_ROOT)
         centres[numbers] = np.clip(first[numbers], -1.0, 1.0)
-        spread = _spread(second - first[numbers] ** 2, centres[numbers], deviation)
-        factors[numbers], variances[numbers] = 1 / (_CUT * spread), 1 / _CUT**2
+        spread = spread_of(second - first[numbers] ** 2, centres[numbers], deviation)
         label, prior, usual = self._label(own, deviation)
-        known = self._known(centres, factors, variances)
-        scales = (variances + _RARE) ** -0.25
-        offsets = np.square(_OFF * factors * deviation)
-        covariance = np.outer(scales, scales) * _raised(known + np.diag(offsets))
         zero = np.zeros((self.models, size))
-        return Belief(
+        belief = Belief(
             centres=centres,
             factors=factors,
             variances=variances,
-            offsets=offsets,
-            covariance=covariance,
-            cut=sqrt(1 + float(np.trace(covariance))) * usual,
+            errors=np.full(size + 1, deviation),
+            usual=usual,
             label=label,
             prior=prior,
             weights=zero,
             intercepts=prior,
         )
+        return self._scaled(belief, spread)
+
+    def _scaled(self, belief: Belief, spread: Numbers) -> Belief:
+        """Return the belief with numbers in units of their spreads, and the covariance that moments alone give."""
+        factors, variances = belief.factors.copy(), belief.variances.copy()
+        factors[self.numbers], variances[self.numbers] = 1 / (_CUT * spread), 1 / _CUT**2
+        belief = replace(belief, factors=factors, variances=variances)
+        known = self._known(belief.centres, factors, variances) + np.diag(belief.offsets)
+        return replace(belief, covariance=np.outer(belief.scales, belief.scales) * raised_to_positive(known))
+
+    def spreads(self, before: Belief, means: Numbers, deviation: float) -> Belief:
+        """Return the belief with centres and spreads of numbers measured again, in units of those before."""
+        places = np.append(self.numbers, not self._classes)
+        first, second = np.split(means, 2)
+        units = _ROOM / np.append(before.factors, before.label[1])[places]
+        middle, error = np.append(before.centres, before.label[0])[places], before.errors[places]
+        # both measurements of a centre by their noise
+        trust = error**2 / (error**2 + (units * deviation) ** 2)
+        centres = np.clip(middle + trust * units * np.clip(first, -1.0, 1.0), -1.0, 1.0)
+        errors = error * np.sqrt(1 - trust)
+        cuts = np.where(np.arange(len(units)) < int(self.numbers.sum()), _CUT, _LABEL_CUT)
+        spread = measured_spread(second - first**2, deviation * np.sqrt(1 + 4 * first**2), units, cuts, errors)
+        moved, wrong = before.centres.copy(), before.errors.copy()
+        moved[self.numbers], wrong[places] = centres[: int(self.numbers.sum())], errors
+        label = before.label if self._classes else (float(centres[-1]), float(1 / (_LABEL_CUT * spread[-1])))
+        belief = replace(before, centres=moved, errors=wrong, label=label)
+        return self._scaled(belief, spread[: int(self.numbers.sum())])
 
     def _label(self, own: Numbers, deviation: float) -> tuple[tuple[float, float], Numbers, float]:
         """Return the label's centre and factor, the intercepts of the constant, and the usual norm of slopes."""
         if not self._classes:
             centre = float(np.clip(own[0], -1.0, 1.0))
-            spread = _spread(own[1:] - own[0] ** 2, np.array([centre]), deviation)
+            spread = spread_of(own[1:] - own[0] ** 2, np.array([centre]), deviation)
             return (centre, float(1 / (_LABEL_CUT * spread[0]))), np.zeros(1), 1 / _LABEL_CUT + 0.1
         places = (np.arange(1000) + 0.5) / 1000
-        odds = _posterior_mean(own, np.full(len(own), deviation), places, places / (1 - places))
+        odds = posterior_mean(own, np.full(len(own), deviation), places, places / (1 - places))
         share = odds / (1 + odds)
         if isinstance(self.loss, Softmax):
             share = share / share.sum()
@@ -197,13 +236,13 @@ class Fit:
         clear = np.where(roots > edge, np.sqrt(np.maximum(roots**2 - edge**2, 0.0)), 0.0)
         seen = (axes * clear) @ axes.T
         full = np.outer(variances, variances)
-        expected = full * _correlation(noisy[self.pairs], full[self.pairs], noise)
+        expected = full * correlation(noisy[self.pairs], full[self.pairs], noise)
         shrunk = seen + (noisy - seen) * (expected / (expected + noise**2))
         same = self.columns[:, None] == self.columns
         known = self._known(before.centres, before.factors, variances)
         whole = np.where(same, known, shrunk) + np.diag(before.offsets)
         scales = before.scales
-        return replace(before, covariance=np.outer(scales, scales) * _raised(whole))
+        return replace(before, covariance=np.outer(scales, scales) * raised_to_positive(whole))
 
     def gradients(
         self, before: Belief, slopes: Numbers, gradient: Numbers, noise: float, factor: float, share: float
@@ -328,45 +367,3 @@ class Fit:
     @property
     def _classes(self) -> bool:
         return isinstance(self.loss, Logistic | Softmax)
-
-
-def _spread(variances: Numbers, centres: Numbers, deviation: float) -> Numbers:
-    """Return standard deviations of numbers from noisy variances and means.
-
-    Under the prior a number spreads about as far as its mean lies from the nearer bound, times or over 2. What is cut
-    at too few deviations is lost, also because the centre itself is noisy: twice its noise is added.
-    """
-    places = np.geomspace(_LEAST_VARIANCE, 1.0, 61)
-    room = 1 - np.abs(centres) + deviation
-    prior = -0.5 * np.square(np.log(np.sqrt(places) / room[:, None]) / _PRIOR)
-    found = _posterior_mean(variances, deviation * np.sqrt(1 + 4 * centres**2), places, places, prior)
-    return np.asarray(np.sqrt(found + min(1.0, 2 * deviation) ** 2))
-
-
-def _posterior_mean(
-    values: Numbers, deviations: Numbers, places: Numbers, means: Numbers, prior: Numbers | float = 0.0
-) -> Numbers:
-    """Return the geometric mean of what places mean, given noisy values and the logarithms of the places' chances."""
-    chance = prior - 0.5 * np.square((values[:, None] - places) / deviations[:, None])
-    chance = np.exp(chance - chance.max(axis=1, keepdims=True))
-    return np.asarray(np.exp((chance * np.log(means)).sum(axis=1) / chance.sum(axis=1)))
-
-
-def _on_simplex(values: Numbers) -> Numbers:
-    """Return the nearest shares that are not negative and add up to 1."""
-    falling = np.sort(values)[::-1]
-    over = (np.cumsum(falling) - 1) / np.arange(1, len(values) + 1)
-    return np.asarray(np.maximum(values - over[np.nonzero(falling > over)[0][-1]], 0.0))
-
-
-def _correlation(values: Numbers, variances: Numbers, noise: float) -> float:
-    """Return the most likely mean square of correlations, given noisy products."""
-    squares = np.geomspace(0.01, 0.6, 12) ** 2
-    spread = squares[:, None] * variances + noise**2
-    return float(squares[np.argmin((np.log(spread) + values**2 / spread).sum(axis=1))])
-
-
-def _raised(matrix: Numbers) -> Numbers:
-    """Return a symmetric matrix with its roots raised to something positive."""
-    roots, axes = np.linalg.eigh(matrix)
-    return np.asarray((axes * np.maximum(roots, _LEAST_ROOT)) @ axes.T)
