@@ -24,7 +24,7 @@ exact sums of whole numbers. A record changes a sum by its own term and by nothi
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import isqrt, sqrt
+from math import ceil, isqrt, sqrt
 from typing import Final, Literal, final
 
 import numpy as np
@@ -44,8 +44,9 @@ _MOST_PRODUCTS: Final = 2**17
 _LARGEST: Final = 2.0**20
 _LARGEST_NORM: Final = 2.0**10
 _SENT: Final = 2.0**20
-_INTERCEPT: Final = Fraction(3, 8)
-_MOMENTS, _SPREADS, _PRODUCTS = Fraction(8, 100), Fraction(7, 100), Fraction(3, 100)
+# the least weight of the intercepts' slopes, the most, and what features must stand out of, see `intercept_weight`
+_INTERCEPT, _MOST, _HIDDEN = Fraction(3, 8), 4, 40
+_MOMENTS, _SPREADS, _PRODUCTS = Fraction(12, 100), Fraction(4, 100), Fraction(3, 100)
 _SHARES: Final = {"moments": _MOMENTS, "spreads": _SPREADS, "products": _PRODUCTS}
 _GROWTH: Final = Fraction(3, 2)
 
@@ -76,7 +77,8 @@ class Layout:
 class Posterior:
     """The sums of each round, their sensitivity to one person, and the update. `gradients` counts rounds of gradients.
 
-    `people` is the public number that sums are divided by, `rows` the most records of one person.
+    `people` is the public number that sums are divided by, `rows` the most records of one person, `intercept` the
+    weight of the intercepts' slopes, in eighths.
     """
 
     loss: Loss
@@ -86,6 +88,7 @@ class Posterior:
     rows: int = 1
     neighbours: Literal["add_remove", "replace"] = "replace"
     gradients: int = 7
+    intercept: Fraction = _INTERCEPT
 
     def __post_init__(self) -> None:
         if min(self.features, self.models, self.people, self.rows, self.gradients) < 1:
@@ -148,17 +151,17 @@ class Posterior:
                 own = (1 if self.models == 1 or not replaced else 2) if self._classes else (4 if replaced else 2)
                 square = Fraction((4 * numbers + 2 * lists if replaced else 2 * numbers + lists) + own)
             case "spreads":
-                square = Fraction((4 if replaced else 2) * self._measured)
+                square = self._length * (4 if replaced else 1)
             case "products":
                 square = Fraction(1) if replaced else Fraction(1, 2)
             case "gradients":
-                square = (1 + _INTERCEPT**2) * (4 if replaced else 1)
+                square = (1 + self.intercept**2) * (4 if replaced else 1)
         # rounded up
         return Fraction(isqrt(int(square * 64) * (self.rows * STEPS**2) ** 2) + 1, 8)
 
     def largest(self, number: int, people: int) -> int:  # noqa: ARG002 (the same in every round)
         """Return a public bound on each number of a sum over this many people."""
-        return people * self.rows * STEPS**2
+        return people * self.rows * ceil(max(self.intercept, 1)) * STEPS**2
 
     # The party's side.
 
@@ -191,9 +194,11 @@ class Posterior:
         whole = self._features(sent, rows)[0][:, self.layout.numbers]
         if not self._classes:
             whole = np.column_stack([whole, np.trunc(self._targets(sent, labels) * STEPS)])
-        # whatever was sent, a number and its square lie in [-1, 1]
         within = np.clip(whole, -STEPS, STEPS)
-        return np.concatenate([within.sum(axis=0) * STEPS, np.square(within).sum(axis=0)])
+        both = np.column_stack([within, np.trunc(np.square(within) / STEPS)])
+        lengths = np.sqrt(np.square(both).sum(axis=1)) / STEPS
+        cut = np.trunc(both * shortening(lengths, sqrt(self._length))[:, None])
+        return np.asarray(cut.sum(axis=0) * STEPS)
 
     def _features(self, sent: Numbers, rows: Numbers) -> tuple[Numbers, Numbers]:
         """Return centred, cut and scaled features, in steps, and the norm of each row, from exact squares."""
@@ -216,7 +221,7 @@ class Posterior:
         lengths = np.linalg.norm(slopes, axis=1)
         alone = np.trunc(slopes * (shortening(lengths, self.slope) / self.slope * STEPS)[:, None])
         cut = np.trunc(slopes * (shortening(lengths * norms / STEPS, 1.0) * STEPS)[:, None])
-        return np.concatenate([alone.sum(axis=0) * float(_INTERCEPT * STEPS), (cut.T @ whole).ravel()])
+        return np.concatenate([alone.sum(axis=0) * float(self.intercept * STEPS), (cut.T @ whole).ravel()])
 
     def _targets(self, sent: Numbers, labels: Numbers) -> Numbers:
         if self._classes:
@@ -249,7 +254,7 @@ class Posterior:
             case "products":
                 return self._fit.products(before, means, noise)
         intercepts, gradients = means[: self.models], means[self.models :].reshape(self.models, -1)
-        factor = self.slope / float(_INTERCEPT)
+        factor = self.slope / float(self.intercept)
         return self._fit.gradients(before, intercepts * factor, gradients, noise, factor, float(self.share(number)))
 
     # The public arithmetic.
@@ -268,6 +273,11 @@ class Posterior:
         """How many numbers are measured again at the scale of their spreads, the label counted."""
         return int(self.layout.numbers.sum()) + (not self._classes)
 
+    @property
+    def _length(self) -> Fraction:
+        """What the squared norm of a record's numbers and their squares is cut to: about twice what is usual."""
+        return Fraction(self._measured + 6, 8)
+
     @cached_property
     def _first(self) -> tuple[Stage, ...]:
         """What the rounds before those of gradients sum."""
@@ -284,3 +294,15 @@ class Posterior:
             loss=self.loss if self._classes else Squared(),
             models=self.models,
         )
+
+
+def intercept_weight(people: float, features: int) -> Fraction:
+    """Return the weight of intercepts beside features in sums of gradients, in eighths, from public numbers.
+
+    A weight of w makes the noise of features sqrt(1 + w^2) times as large, and that of intercepts sqrt(1 + 1 / w^2).
+    With N people times mu the loss by the noise of d features is about S q / (q + S), where q grows with d / N^2 and S
+    is all that features can gain. The sum of both losses is least at w proportional to sqrt(1 + q / S): where noise
+    hides the features, the shares of classes are what can still be learnt.
+    """
+    wanted = float(_INTERCEPT) * sqrt(1 + _HIDDEN * features / max(people, 1e-9) ** 2)
+    return Fraction(round(8 * min(wanted, _MOST)), 8)

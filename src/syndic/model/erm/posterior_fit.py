@@ -32,20 +32,27 @@ _ROOM: Final = 4.0 / 3.0
 _WIDER: Final = 1.15
 # keeps rare levels from being scaled up without end
 _RARE: Final = 0.003
-# how much an older gradient counts, and standard deviations of the scores that one step may move them by
-_AGE, _STEP = 0.6, 1.0
+# standard deviations of the scores that one step may move them by
+_STEP: Final = 1.0
+# what G says of a difference of gradients is wrong by such a part of it
+_WRONG: Final = 0.3
+# shares of a class
+_HALF: Final = np.concatenate([np.geomspace(1e-5, 1e-3, 30), (np.arange(1, 500) + 0.5) / 1000])
+_PLACES: Final = np.concatenate([_HALF, 1 - _HALF[::-1]])
+import os
+K1=float(os.environ.get('K1','.3')); K2=float(os.environ.get('K2','.3')); AGE=float(os.environ.get('AGE','0'))
 # standard deviations of noise that the guard allows for
 _SIGNIFICANT: Final = 2.0
 # steps that move scores by less, in standard deviations, show no curvature
 _SHORT: Final = 0.05
 # standard deviations by which an estimated loss must be below that of the constant
-_MARGIN: Final = 1.0
+import os
+_MARGIN: Final = float(os.environ.get("MG","1"))
 # standard deviations of the noise of a centre that features are taken to be off by
 _OFF: Final = 2.0
 _INNER, _INNER_STEP = 40, 0.7
-# variances of scores, of 1 for classes: the largest, and the prior of intercepts
+# variances of scores, of 1 for classes
 _SCORES: Final = np.geomspace(0.02, 3.0, 20)
-_INTERCEPTS: Final = 1.0
 _NUMBER_SCORES: Final = 0.04
 
 
@@ -82,6 +89,7 @@ class Belief:
     errors: Numbers
     usual: float
     label: tuple[float, float]
+    own: Numbers
     prior: Numbers
     weights: Numbers
     intercepts: Numbers
@@ -164,6 +172,7 @@ class Fit:
             errors=np.full(size + 1, deviation),
             usual=usual,
             label=label,
+            own=own[: self.models] if self._classes else np.zeros(1),
             prior=prior,
             weights=zero,
             intercepts=prior,
@@ -202,16 +211,19 @@ class Fit:
             centre = float(np.clip(own[0], -1.0, 1.0))
             spread = spread_of(own[1:] - own[0] ** 2, np.array([centre]), deviation)
             return (centre, float(1 / (_LABEL_CUT * spread[0]))), np.zeros(1), 1 / _LABEL_CUT + 0.1
-        places = (np.arange(1000) + 0.5) / 1000
-        odds = posterior_mean(own, np.full(len(own), deviation), places, places / (1 - places))
-        share = odds / (1 + odds)
-        if isinstance(self.loss, Softmax):
-            share = share / share.sum()
-            prior = np.log(share) - np.log(share).mean()
-        else:
-            prior = np.log(share / (1 - share))
+        share, prior = self._constant(own, deviation)
         usual = float((2 * share * (1 - share)).sum()) + 0.25
-        return (0.0, 1.0), np.asarray(prior), usual if self.models == 1 else usual / sqrt(2)
+        return (0.0, 1.0), prior, usual if self.models == 1 else usual / sqrt(2)
+
+    def _constant(self, own: Numbers, deviation: float) -> tuple[Numbers, Numbers]:
+        """Return shares of classes from noisy ones, and the intercepts of a model without features."""
+        equal = np.log(np.gradient(_PLACES))
+        odds = posterior_mean(own, np.full(len(own), deviation), _PLACES, _PLACES / (1 - _PLACES), equal)
+        share = odds / (1 + odds)
+        if not isinstance(self.loss, Softmax):
+            return share, np.asarray(np.log(share / (1 - share)))
+        share = share / share.sum()
+        return share, np.asarray(np.log(share) - np.log(share).mean())
 
     def _known(self, centres: Numbers, factors: Numbers, variances: Numbers) -> Numbers:
         """Return the covariance of z that moments alone give: variances, and that of features of one column."""
@@ -322,30 +334,48 @@ class Fit:
 
     def _solved(self, belief: Belief) -> tuple[Numbers, Numbers]:
         """Return weights and intercepts at which the combined gradient and the prior balance."""
-        parts = np.array([one.share for one in belief.seen]) * _AGE ** np.arange(len(belief.seen))[::-1]
-        parts = parts / parts.sum()
-        rest, rest_slopes = np.zeros_like(belief.weights), np.zeros(self.models)
-        for part, one in zip(parts, belief.seen, strict=True):
-            slopes, gradient, _ = self._expected(belief.covariance, one)
-            rest, rest_slopes = rest + part * (one.gradient - gradient), rest_slopes + part * (one.slopes - slopes)
-        noise = float(sum((part * one.noise) ** 2 for part, one in zip(parts, belief.seen, strict=True)))
-        alone = float(sum((part * one.intercept_noise) ** 2 for part, one in zip(parts, belief.seen, strict=True)))
+        rest, noise = self._combined(belief)
+        rest_slopes, alone = self._slopes(belief, belief.weights, belief.intercepts)
+        # the mean slopes that the model is to have: shares of classes, shrunk by their noise
+        wanted = self._constant(-rest_slopes, sqrt(alone))[0] if self._classes else -rest_slopes
         roots, axes = np.linalg.eigh(belief.covariance)
         prior = self._variance(belief, rest @ axes, roots, noise)
-        own = _INTERCEPTS if self._classes else _NUMBER_SCORES
         weights, intercepts = belief.weights @ axes, belief.intercepts
         for _ in range(_INNER):
             slopes, gradient, curvature = self._normal(belief.covariance, weights @ axes.T, intercepts)
             bends, turn = np.linalg.eigh(curvature)
             bends = np.maximum(bends, 0.0)[:, None]
-            wrong, far = turn.T @ (rest_slopes + slopes)[:, None], turn.T @ (intercepts - belief.prior)[:, None]
-            step = -(bends * wrong / alone + far / own) / (bends**2 / alone + 1 / own)
+            step = (turn.T @ (wanted - slopes)[:, None]) / np.maximum(bends, LEAST_ROOT)
             intercepts = intercepts + np.clip((turn @ step)[:, 0], -1.0, 1.0)
             steep = bends * roots
             wrong, far = turn.T @ (rest + gradient) @ axes, turn.T @ weights
             step = -(steep * wrong / noise + far / prior) / (steep**2 / noise + 1 / prior)
             weights = weights + _INNER_STEP * (turn @ step)
         return weights @ axes.T, intercepts
+
+    def _combined(self, belief: Belief) -> tuple[Numbers, float]:
+        """Return the gradients less those of normal features, by their noise and what G may be wrong by, and the noise."""
+        here = self._normal(belief.covariance, belief.weights, belief.intercepts)[1]
+        rest, noise, total = np.zeros_like(belief.weights), 0.0, 0.0
+        for one in belief.seen:
+            there = self._expected(belief.covariance, one)[1]
+            trust = 1 / (one.noise**2 + K1**2 * float(np.square(here - there).mean()))
+            if AGE: trust = one.share * AGE ** (len(belief.seen)-1-[x is one for x in belief.seen].index(True))
+            rest, noise, total = rest + trust * (one.gradient - there), noise + (trust * one.noise) ** 2, total + trust
+        return rest / total, noise / total**2
+
+    def _slopes(self, belief: Belief, weights: Numbers, intercepts: Numbers) -> tuple[Numbers, float]:
+        """Return the same of the mean slopes at some weights; the label's own sum is one more, at weights of 0."""
+        factor = belief.label[1] * float(belief.errors[-1])
+        far = (weights, intercepts - belief.prior, -belief.own, factor)
+        seen = [(weights - one.weights, intercepts - one.intercepts, one.slopes - self._expected(belief.covariance, one)[0], one.intercept_noise) for one in belief.seen]
+        rest, noise, total = np.zeros(self.models), 0.0, 0.0
+        bend = float(np.trace(self._normal(belief.covariance, weights, intercepts)[2])) / self.models
+        for moved, shifted, slopes, error in (far, *seen):
+            distance = float(np.einsum("ki,ij,kj->", moved, belief.covariance, moved)) / self.models
+            trust = 1 / (error**2 + (K2 * bend) ** 2 * distance)
+            rest, noise, total = rest + trust * slopes, noise + (trust * error) ** 2, total + trust
+        return rest / total, noise / total**2
 
     def _variance(self, belief: Belief, gradient: Numbers, roots: Numbers, noise: float) -> float:
         """Return the prior's variance of a weight: that of the least estimated loss, next to none if none lowers it."""
