@@ -26,6 +26,7 @@ from syndic.kernel import (
 from syndic.methods.learning.noise import (
     RoundNoise,
     SharedNoise,
+    likely_mu,
     own_noise,
     shared_noise,
     whole_of,
@@ -248,7 +249,7 @@ def plan_of(method: "Learn", terms: Terms) -> LearnPlan:
     if method.masked:
         graph = sum_graph(len(terms.parties), colluding=method.colluding, missing=method.missing)
         masked_sums = MaskedSums(label="learn", graph=graph)
-    scheme = scheme_of(method, terms.unit, design, people)
+    scheme = scheme_of(method, terms.unit, design, people, likely_mu(method.noise, budgets_of(terms)))
     return LearnPlan(
         terms=terms,
         design=design,

@@ -31,9 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
+from syndic.model.erm.belief import Belief, Stage
 from syndic.model.erm.loss import Huber, Logistic, Loss, Numbers, Squared
 from syndic.model.erm.multiclass import Softmax, joint_slope, shortening
-from syndic.model.erm.posterior_fit import Belief, Fit, Stage
+from syndic.model.erm.posterior_fit import Fit
 from syndic.model.erm.second_order import STEPS, within_norm
 
 MOST_FEATURES: Final = 2048
@@ -46,9 +47,10 @@ _LARGEST_NORM: Final = 2.0**10
 _SENT: Final = 2.0**20
 # the least weight of the intercepts' slopes, the most, and what features must stand out of, see `intercept_weight`
 _INTERCEPT, _MOST, _HIDDEN = Fraction(3, 8), 4, 40
-_MOMENTS, _SPREADS, _PRODUCTS = Fraction(12, 100), Fraction(4, 100), Fraction(3, 100)
+_MOMENTS, _SPREADS, _PRODUCTS = Fraction(12, 100), Fraction(3, 100), Fraction(3, 100)
 _SHARES: Final = {"moments": _MOMENTS, "spreads": _SPREADS, "products": _PRODUCTS}
 _GROWTH: Final = Fraction(3, 2)
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -134,7 +136,7 @@ class Posterior:
         """Return how many numbers a round sums."""
         match self.stage(number):
             case "moments":
-                return self.features + int(self.layout.numbers.sum()) + (self.models if self._classes else 2)
+                return self.features + self.models
             case "spreads":
                 return 2 * self._measured
             case "products":
@@ -148,8 +150,8 @@ class Posterior:
             case "moments":
                 numbers, lists = self.layout.counts
                 # a label with one model is one indicator, which two records differ by at most 1 in
-                own = (1 if self.models == 1 or not replaced else 2) if self._classes else (4 if replaced else 2)
-                square = Fraction((4 * numbers + 2 * lists if replaced else 2 * numbers + lists) + own)
+                own = (1 if self.models == 1 or not replaced else 2) if self._classes else (4 if replaced else 1)
+                square = Fraction((4 * numbers + 2 * lists if replaced else numbers + lists) + own)
             case "spreads":
                 square = self._length * (4 if replaced else 1)
             case "products":
@@ -181,21 +183,15 @@ class Posterior:
         return total
 
     def _moments(self, sent: Numbers, rows: Numbers, labels: Numbers) -> Numbers:  # noqa: ARG002 (nothing is sent)
-        whole = np.trunc(rows * STEPS)
-        squares = np.square(whole[:, self.layout.numbers]).sum(axis=0)
-        if self._classes:
-            own = (labels > 0).sum(axis=0) * float(STEPS**2)
-        else:
-            label = np.trunc(labels[:, 0] * STEPS)
-            own = np.array([label.sum() * STEPS, np.square(label).sum()])
-        return np.concatenate([whole.sum(axis=0) * STEPS, squares, own])
+        own = (labels > 0).astype(np.float64) if self._classes else np.trunc(labels * STEPS) / STEPS
+        return np.concatenate([np.trunc(rows * STEPS).sum(axis=0) * STEPS, own.sum(axis=0) * float(STEPS**2)])
 
     def _spreads(self, sent: Numbers, rows: Numbers, labels: Numbers) -> Numbers:
         whole = self._features(sent, rows)[0][:, self.layout.numbers]
         if not self._classes:
             whole = np.column_stack([whole, np.trunc(self._targets(sent, labels) * STEPS)])
         within = np.clip(whole, -STEPS, STEPS)
-        both = np.column_stack([within, np.trunc(np.square(within) / STEPS)])
+        both = np.column_stack([within, np.abs(within)])
         lengths = np.sqrt(np.square(both).sum(axis=1)) / STEPS
         cut = np.trunc(both * shortening(lengths, sqrt(self._length))[:, None])
         return np.asarray(cut.sum(axis=0) * STEPS)
@@ -281,7 +277,7 @@ class Posterior:
     @cached_property
     def _first(self) -> tuple[Stage, ...]:
         """What the rounds before those of gradients sum."""
-        spreads: tuple[Stage, ...] = ("spreads",) if self._measured else ()
+        spreads: tuple[Stage, ...] = ("spreads", "spreads") if self._measured else ()
         products: tuple[Stage, ...] = ("products",) if 0 < len(self.layout.pairs[0]) <= _MOST_PRODUCTS else ()
         return "moments", *spreads, *products
 

@@ -11,133 +11,47 @@ weighted mean, late rounds first, is solved for w by least squares with the know
   rounds show the curvature between them: if it is significantly above G's, the covariance is raised along the step.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
-from typing import Final, Literal, final
+from typing import Final, final
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from syndic.model.erm.belief import CUT, OFF, ROOM, Belief, Seen
 from syndic.model.erm.loss import Logistic, Loss, Numbers
 from syndic.model.erm.multiclass import Softmax
-from syndic.model.erm.shrink import LEAST_ROOT, correlation, measured_spread, on_simplex, posterior_mean, raised_to_positive, spread_of
+from syndic.model.erm.shrink import (
+    LEAST_ROOT,
+    correlation,
+    likely_spread,
+    measured_spread,
+    on_simplex,
+    posterior_mean,
+    raised_to_positive,
+)
 
-# numbers are cut at so many standard deviations, a label that is a number at more
-_CUT, _LABEL_CUT = 3.0, 3.5
-# numbers are measured again within so many times that
-_ROOM: Final = 4.0 / 3.0
-# of rows for products, over the root mean square of their norms
-_WIDER: Final = 1.15
-# keeps rare levels from being scaled up without end
-_RARE: Final = 0.003
+# a label that is a number is cut at so many standard deviations
+_LABEL_CUT: Final = 3.5
 # standard deviations of the scores that one step may move them by
 _STEP: Final = 1.0
-# what G says of a difference of gradients is wrong by such a part of it
-_WRONG: Final = 0.3
+# how much an older gradient counts, and what part of a difference of mean slopes G is wrong by
+_AGE, _WRONG = 0.6, 0.3
 # shares of a class
 _HALF: Final = np.concatenate([np.geomspace(1e-5, 1e-3, 30), (np.arange(1, 500) + 0.5) / 1000])
 _PLACES: Final = np.concatenate([_HALF, 1 - _HALF[::-1]])
-import os
-K1=float(os.environ.get('K1','.3')); K2=float(os.environ.get('K2','.3')); AGE=float(os.environ.get('AGE','0'))
 # standard deviations of noise that the guard allows for
 _SIGNIFICANT: Final = 2.0
 # steps that move scores by less, in standard deviations, show no curvature
 _SHORT: Final = 0.05
 # standard deviations by which an estimated loss must be below that of the constant
-import os
-_MARGIN: Final = float(os.environ.get("MG","1"))
-# standard deviations of the noise of a centre that features are taken to be off by
-_OFF: Final = 2.0
+_MARGIN: Final = 1.0
 _INNER, _INNER_STEP = 40, 0.7
 # variances of scores, of 1 for classes
 _SCORES: Final = np.geomspace(0.02, 3.0, 20)
 _NUMBER_SCORES: Final = 0.04
-
-
-Stage = Literal["moments", "spreads", "products", "gradients"]
-
-
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Seen:
-    """A noisy mean gradient, the weights it was asked at, its noise's standard deviation, and its budget."""
-
-    weights: Numbers
-    intercepts: Numbers
-    gradient: Numbers
-    slopes: Numbers
-    noise: float
-    intercept_noise: float
-    share: float
-
-
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Belief:
-    """What the noisy sums so far say. Features are z = clip((u - centres) factors, -1, 1), and x = `scales` z.
-
-    `errors` are the standard deviations of the centres' noise, the label's last; `covariance` the mean products of x,
-    with what they may shift z by. `label` is its centre and factor, `usual` its slopes' norm. `prior` has the
-    intercepts without features. The model is a score `weights` x + `intercepts` for each class, or for the label.
-    """
-
-    centres: Numbers
-    factors: Numbers
-    variances: Numbers
-    errors: Numbers
-    usual: float
-    label: tuple[float, float]
-    own: Numbers
-    prior: Numbers
-    weights: Numbers
-    intercepts: Numbers
-    covariance: Numbers = field(default_factory=lambda: np.zeros((0, 0)))
-    seen: tuple[Seen, ...] = ()
-
-    @property
-    def offsets(self) -> Numbers:
-        """The squares of what noisy centres may shift z by."""
-        return np.square(_OFF * self.factors * self.errors[:-1])
-
-    @property
-    def cut(self) -> float:
-        """The norm that gradients are cut to."""
-        known = np.square(self.scales) * (self.variances + self.offsets)
-        return sqrt(1 + float(known.sum())) * self.usual
-
-    @property
-    def scales(self) -> Numbers:
-        """Halfway to the scale at which all variances are 1."""
-        return np.asarray((self.variances + _RARE) ** -0.25)
-
-    @property
-    def width(self) -> float:
-        """The norm that rows are cut to before products are summed."""
-        return _WIDER * sqrt(float(self.variances.sum()))
-
-    def sent(self, stage: Stage) -> Numbers:
-        """Return centres, factors, limits and weights, so that what is cut is cut to 1."""
-        each, room = self.scales / self.cut, 1.0
-        if stage == "products":
-            each = np.ones(len(self.scales)) / self.width
-        if stage == "spreads":
-            each, room = np.ones(len(self.scales)), _ROOM
-        head = np.stack([self.centres, self.factors * each / room, each])
-        label = np.array([[self.label[0]], [self.label[1] / room], [1.0]])
-        body = np.column_stack([self.weights * self.cut, self.intercepts])
-        return np.concatenate([np.column_stack([head, label]), body])
-
-    def linear(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return coefficients (model, feature) and intercepts for features cut to limits (feature, 2), and these."""
-        coefficients = self.weights * (self.scales * self.factors) / self.label[1]
-        intercepts = self.intercepts / self.label[1] - coefficients @ self.centres + self.label[0]
-        return (
-            coefficients,
-            intercepts,
-            np.column_stack([self.centres - 1 / self.factors, self.centres + 1 / self.factors]),
-        )
 
 
 @final
@@ -152,9 +66,9 @@ class Fit:
     models: int
 
     def moments(self, means: Numbers, deviation: float) -> Belief:
-        """Return centres and spreads from the mean features, the mean squares of numbers and the label's."""
+        """Return centres and spreads from the mean features and the label's."""
         size, numbers = len(self.columns), self.numbers
-        first, second, own = np.split(means, [size, size + int(numbers.sum())])
+        first, own = np.split(means, [size])
         centres, factors = np.clip(first, 0.0, 1.0), np.ones(size)
         for column in set(self.columns[~numbers].tolist()):
             levels = (self.columns == column) & ~numbers
@@ -162,7 +76,7 @@ class Fit:
             centres[levels] = on_simplex(first[levels]) if alone else centres[levels]
         variances = np.maximum(centres * (1 - centres), LEAST_ROOT)
         centres[numbers] = np.clip(first[numbers], -1.0, 1.0)
-        spread = spread_of(second - first[numbers] ** 2, centres[numbers], deviation)
+        spread = likely_spread(centres[numbers], deviation)
         label, prior, usual = self._label(own, deviation)
         zero = np.zeros((self.models, size))
         belief = Belief(
@@ -182,7 +96,7 @@ class Fit:
     def _scaled(self, belief: Belief, spread: Numbers) -> Belief:
         """Return the belief with numbers in units of their spreads, and the covariance that moments alone give."""
         factors, variances = belief.factors.copy(), belief.variances.copy()
-        factors[self.numbers], variances[self.numbers] = 1 / (_CUT * spread), 1 / _CUT**2
+        factors[self.numbers], variances[self.numbers] = 1 / (CUT * spread), 1 / CUT**2
         belief = replace(belief, factors=factors, variances=variances)
         known = self._known(belief.centres, factors, variances) + np.diag(belief.offsets)
         return replace(belief, covariance=np.outer(belief.scales, belief.scales) * raised_to_positive(known))
@@ -191,14 +105,15 @@ class Fit:
         """Return the belief with centres and spreads of numbers measured again, in units of those before."""
         places = np.append(self.numbers, not self._classes)
         first, second = np.split(means, 2)
-        units = _ROOM / np.append(before.factors, before.label[1])[places]
+        units = ROOM / np.append(before.factors, before.label[1])[places]
         middle, error = np.append(before.centres, before.label[0])[places], before.errors[places]
         # both measurements of a centre by their noise
         trust = error**2 / (error**2 + (units * deviation) ** 2)
         centres = np.clip(middle + trust * units * np.clip(first, -1.0, 1.0), -1.0, 1.0)
         errors = error * np.sqrt(1 - trust)
-        cuts = np.where(np.arange(len(units)) < int(self.numbers.sum()), _CUT, _LABEL_CUT)
-        spread = measured_spread(second - first**2, deviation * np.sqrt(1 + 4 * first**2), units, cuts, errors)
+        cuts = np.where(np.arange(len(units)) < int(self.numbers.sum()), CUT, _LABEL_CUT)
+        spread = measured_spread(first, second, deviation, 1 / (ROOM * cuts)) * units
+        spread = np.sqrt(spread**2 + np.square(np.minimum(1.0, OFF * errors)))
         moved, wrong = before.centres.copy(), before.errors.copy()
         moved[self.numbers], wrong[places] = centres[: int(self.numbers.sum())], errors
         label = before.label if self._classes else (float(centres[-1]), float(1 / (_LABEL_CUT * spread[-1])))
@@ -209,7 +124,7 @@ class Fit:
         """Return the label's centre and factor, the intercepts of the constant, and the usual norm of slopes."""
         if not self._classes:
             centre = float(np.clip(own[0], -1.0, 1.0))
-            spread = spread_of(own[1:] - own[0] ** 2, np.array([centre]), deviation)
+            spread = likely_spread(np.array([centre]), deviation)
             return (centre, float(1 / (_LABEL_CUT * spread[0]))), np.zeros(1), 1 / _LABEL_CUT + 0.1
         share, prior = self._constant(own, deviation)
         usual = float((2 * share * (1 - share)).sum()) + 0.25
@@ -335,7 +250,7 @@ class Fit:
     def _solved(self, belief: Belief) -> tuple[Numbers, Numbers]:
         """Return weights and intercepts at which the combined gradient and the prior balance."""
         rest, noise = self._combined(belief)
-        rest_slopes, alone = self._slopes(belief, belief.weights, belief.intercepts)
+        rest_slopes, alone = self._slopes(belief)
         # the mean slopes that the model is to have: shares of classes, shrunk by their noise
         wanted = self._constant(-rest_slopes, sqrt(alone))[0] if self._classes else -rest_slopes
         roots, axes = np.linalg.eigh(belief.covariance)
@@ -354,26 +269,35 @@ class Fit:
         return weights @ axes.T, intercepts
 
     def _combined(self, belief: Belief) -> tuple[Numbers, float]:
-        """Return the gradients less those of normal features, by their noise and what G may be wrong by, and the noise."""
-        here = self._normal(belief.covariance, belief.weights, belief.intercepts)[1]
-        rest, noise, total = np.zeros_like(belief.weights), 0.0, 0.0
-        for one in belief.seen:
-            there = self._expected(belief.covariance, one)[1]
-            trust = 1 / (one.noise**2 + K1**2 * float(np.square(here - there).mean()))
-            if AGE: trust = one.share * AGE ** (len(belief.seen)-1-[x is one for x in belief.seen].index(True))
-            rest, noise, total = rest + trust * (one.gradient - there), noise + (trust * one.noise) ** 2, total + trust
-        return rest / total, noise / total**2
+        """Return the gradients less those of normal features, late rounds first, and the variance of their noise."""
+        parts = np.array([one.share for one in belief.seen]) * _AGE ** np.arange(len(belief.seen))[::-1]
+        rest, noise = np.zeros_like(belief.weights), 0.0
+        for part, one in zip(parts / parts.sum(), belief.seen, strict=True):
+            rest, noise = (
+                rest + part * (one.gradient - self._expected(belief.covariance, one)[1]),
+                noise + (part * one.noise) ** 2,
+            )
+        return rest, noise
 
-    def _slopes(self, belief: Belief, weights: Numbers, intercepts: Numbers) -> tuple[Numbers, float]:
-        """Return the same of the mean slopes at some weights; the label's own sum is one more, at weights of 0."""
-        factor = belief.label[1] * float(belief.errors[-1])
-        far = (weights, intercepts - belief.prior, -belief.own, factor)
-        seen = [(weights - one.weights, intercepts - one.intercepts, one.slopes - self._expected(belief.covariance, one)[0], one.intercept_noise) for one in belief.seen]
+    def _slopes(self, belief: Belief) -> tuple[Numbers, float]:
+        """Return the mean slopes less those of normal features, and the variance of their noise.
+
+        Each round counts by its noise and by how far its weights are, where G may be wrong; without weights G is exact.
+        The label's own sum is one more, at weights of 0.
+        """
+        measured = [
+            (np.zeros_like(belief.weights), -belief.own, belief.label[1] * float(belief.errors[-1])),
+            *(
+                (one.weights, one.slopes - self._expected(belief.covariance, one)[0], one.intercept_noise)
+                for one in belief.seen
+            ),
+        ]
+        bend = float(np.trace(self._normal(belief.covariance, belief.weights, belief.intercepts)[2])) / self.models
         rest, noise, total = np.zeros(self.models), 0.0, 0.0
-        bend = float(np.trace(self._normal(belief.covariance, weights, intercepts)[2])) / self.models
-        for moved, shifted, slopes, error in (far, *seen):
+        for weights, slopes, error in measured:
+            moved = belief.weights - weights
             distance = float(np.einsum("ki,ij,kj->", moved, belief.covariance, moved)) / self.models
-            trust = 1 / (error**2 + (K2 * bend) ** 2 * distance)
+            trust = 1 / (error**2 + (_WRONG * bend) ** 2 * distance)
             rest, noise, total = rest + trust * slopes, noise + (trust * error) ** 2, total + trust
         return rest / total, noise / total**2
 

@@ -1,5 +1,6 @@
 """Estimates of spreads, shares and covariances from noisy sums whose noise is known. All of it is public."""
 
+from math import sqrt
 from typing import Final
 
 import numpy as np
@@ -8,31 +9,28 @@ from syndic.model.erm.loss import Numbers
 
 LEAST_ROOT: Final = 1e-5
 _LEAST_VARIANCE: Final = 3e-4
-_PRIOR: Final = 0.7
+_PRIOR: Final = 1.0
 
 
-def spread_of(variances: Numbers, centres: Numbers, deviation: float) -> Numbers:
-    """Return standard deviations of numbers from noisy variances and means.
+def likely_spread(centres: Numbers, deviation: float) -> Numbers:
+    """Return standard deviations of numbers from noisy means alone: how far these lie from the nearer bound.
 
-    Under the prior a number spreads about as far as its mean lies from the nearer bound, times or over 2. What is cut
-    at too few deviations is lost, also because the centre itself is noisy: twice its noise is added.
+    What is cut at too few deviations is lost, also because the centre itself is noisy: twice its noise is added.
     """
-    places = np.geomspace(_LEAST_VARIANCE, 1.0, 61)
-    room = 1 - np.abs(centres) + deviation
-    prior = -0.5 * np.square(np.log(np.sqrt(places) / room[:, None]) / _PRIOR)
-    found = posterior_mean(variances, deviation * np.sqrt(1 + 4 * centres**2), places, places, prior)
-    return np.asarray(np.sqrt(found + min(1.0, 2 * deviation) ** 2))
+    room = np.minimum(1 - np.abs(centres) + deviation, 0.5)
+    return np.asarray(np.sqrt(room**2 + min(1.0, 2 * deviation) ** 2))
 
 
-def measured_spread(variances: Numbers, noise: Numbers, units: Numbers, cuts: Numbers, errors: Numbers) -> Numbers:
-    """Return standard deviations from noisy variances in units of `cuts` times those believed before, times 4 / 3.
+def measured_spread(means: Numbers, sizes: Numbers, noise: float, believed: Numbers) -> Numbers:
+    """Return standard deviations of numbers from noisy means of them and of their absolute values.
 
-    The prior is that belief, times or over 2. Twice the noise `errors` of the centre is added.
+    Those of a normal number with mean m and deviation s are about m and sqrt(m^2 + 2 s^2 / pi). The prior is what was
+    believed before, times or over 2.
     """
-    places, believed = np.geomspace(1e-3, 1.0, 61), (3 / 4 / cuts) ** 2
-    prior = -0.125 * np.square(np.log(places / believed[:, None]) / _PRIOR)
-    found = posterior_mean(variances, noise, places, places, prior)
-    return np.asarray(np.sqrt(found * units**2 + np.minimum(1.0, 2 * errors) ** 2))
+    places = np.geomspace(0.01, 1.0, 61)
+    prior = -0.5 * np.square(np.log(places / believed[:, None]) / _PRIOR)
+    expected = np.sqrt(means[:, None] ** 2 + places**2 * 2 / np.pi)
+    return posterior_mean(sizes, np.full(len(sizes), sqrt(2) * noise), expected, places, prior)
 
 
 def posterior_mean(
