@@ -138,7 +138,7 @@ class Posterior:
             case "moments":
                 return self.features + self.models
             case "spreads":
-                return 2 * self._measured
+                return 3 * self._measured
             case "products":
                 return len(self.layout.pairs[0])
         return self.models * (1 + self.features)
@@ -191,9 +191,9 @@ class Posterior:
         if not self._classes:
             whole = np.column_stack([whole, np.trunc(self._targets(sent, labels) * STEPS)])
         within = np.clip(whole, -STEPS, STEPS)
-        both = np.column_stack([within, np.abs(within)])
-        lengths = np.sqrt(np.square(both).sum(axis=1)) / STEPS
-        cut = np.trunc(both * shortening(lengths, sqrt(self._length))[:, None])
+        every = np.column_stack([within, np.abs(within), np.trunc(np.square(within) / STEPS)])
+        lengths = np.sqrt(np.square(every).sum(axis=1)) / STEPS
+        cut = np.trunc(every * shortening(lengths, sqrt(self._length))[:, None])
         return np.asarray(cut.sum(axis=0) * STEPS)
 
     def _features(self, sent: Numbers, rows: Numbers) -> tuple[Numbers, Numbers]:

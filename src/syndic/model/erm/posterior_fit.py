@@ -104,7 +104,7 @@ class Fit:
     def spreads(self, before: Belief, means: Numbers, deviation: float) -> Belief:
         """Return the belief with centres and spreads of numbers measured again, in units of those before."""
         places = np.append(self.numbers, not self._classes)
-        first, second = np.split(means, 2)
+        first, sizes, squares = np.split(means, 3)
         units = ROOM / np.append(before.factors, before.label[1])[places]
         middle, error = np.append(before.centres, before.label[0])[places], before.errors[places]
         # both measurements of a centre by their noise
@@ -112,7 +112,7 @@ class Fit:
         centres = np.clip(middle + trust * units * np.clip(first, -1.0, 1.0), -1.0, 1.0)
         errors = error * np.sqrt(1 - trust)
         cuts = np.where(np.arange(len(units)) < int(self.numbers.sum()), CUT, _LABEL_CUT)
-        spread = measured_spread(first, second, deviation, 1 / (ROOM * cuts)) * units
+        spread = measured_spread(first, sizes, squares, deviation, 1 / (ROOM * cuts)) * units
         spread = np.sqrt(spread**2 + np.square(np.minimum(1.0, OFF * errors)))
         moved, wrong = before.centres.copy(), before.errors.copy()
         moved[self.numbers], wrong[places] = centres[: int(self.numbers.sum())], errors

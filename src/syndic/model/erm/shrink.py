@@ -13,24 +13,28 @@ _PRIOR: Final = 1.0
 
 
 def likely_spread(centres: Numbers, deviation: float) -> Numbers:
-    """Return standard deviations of numbers from noisy means alone: how far these lie from the nearer bound.
+    """Return standard deviations that numbers in [-1, 1] may have, from noisy means alone; a half at most.
 
+    A number whose mean is r from the nearer bound has at most sqrt(r (2 - r)), if it is always at one of the bounds.
     What is cut at too few deviations is lost, also because the centre itself is noisy: twice its noise is added.
     """
-    room = np.minimum(1 - np.abs(centres) + deviation, 0.5)
-    return np.asarray(np.sqrt(room**2 + min(1.0, 2 * deviation) ** 2))
+    room = np.minimum(1 - np.abs(centres) + deviation, 1.0)
+    return np.asarray(np.sqrt(np.minimum(room * (2 - room), 0.25) + min(1.0, 2 * deviation) ** 2))
 
 
-def measured_spread(means: Numbers, sizes: Numbers, noise: float, believed: Numbers) -> Numbers:
-    """Return standard deviations of numbers from noisy means of them and of their absolute values.
+def measured_spread(means: Numbers, sizes: Numbers, squares: Numbers, noise: float, believed: Numbers) -> Numbers:
+    """Return standard deviations of numbers from noisy means of them, of their absolute values and of their squares.
 
-    Those of a normal number with mean m and deviation s are about m and sqrt(m^2 + 2 s^2 / pi). The prior is what was
-    believed before, times or over 2.
+    The first two of a normal number with mean m and deviation s are about m and sqrt(m^2 + 2 s^2 / pi); they tell a
+    small s from less than squares do. The prior is what was believed before, times or over e. Squares are larger where
+    a few values are far away: the deviation is raised to what they show for certain.
     """
     places = np.geomspace(0.01, 1.0, 61)
     prior = -0.5 * np.square(np.log(places / believed[:, None]) / _PRIOR)
     expected = np.sqrt(means[:, None] ** 2 + places**2 * 2 / np.pi)
-    return posterior_mean(sizes, np.full(len(sizes), sqrt(2) * noise), expected, places, prior)
+    found = posterior_mean(sizes, np.full(len(sizes), sqrt(2) * noise), expected, places, prior)
+    certain = squares - means**2 - 2 * noise * np.sqrt(1 + 4 * means**2)
+    return np.sqrt(np.maximum(found**2, certain))
 
 
 def posterior_mean(
