@@ -1,21 +1,24 @@
 """Learning in few noisy sums: moments of the columns, products of columns, then gradients clipped to what is usual.
 
-Round 1 sums every feature u, the squares of numbers, and the label. From the noisy sums everybody computes centres and
-spreads. Round 2 sums the products of two columns' centred features. The other rounds sum gradients at public weights
-for features that are centred, cut at some spreads and scaled. `posterior_fit` computes the weights. All noise is known,
-so each quantity is shrunk as far as its noise requires, and weights as far as is estimated to lower the loss.
+Round 1 sums every feature u and the label. Two rounds measure numbers again, around the centres and in units of the
+spreads that are known by then: z, |z| and z^2. So noise falls with a number's spread, however wide its bounds are. One
+round sums the products of two columns' centred features. The others sum gradients at public weights for features that
+are centred, cut at some spreads and scaled. `posterior_fit` computes the weights. All noise is known, so each quantity
+is shrunk as far as its noise requires, and weights as far as is estimated to lower the loss.
 
 What a coordinator sends (centres, factors, limits, weights) changes values, never a sensitivity: every record's vector
 is cut to a fixed norm, whatever was sent. In units of 2^32 steps and for a person with r records:
 
-- Moments. A number adds (u, u^2) with |u| <= 1: norm^2 at most 2. Two such points are at most 2 apart: (u - v)^2 (1 +
-  (u + v)^2) <= 4, as |u - v| + |u + v| <= 2. A value that is missing adds one indicator instead: 1, and at most 3 from
-  a number's. A list adds one indicator: 1, and 2 apart. So adding or removing r records changes the sum by at most
-  r sqrt(2 numbers + lists), replacing them by r sqrt(4 numbers + 2 lists), the label counted as a column.
+- Moments. A number adds u with |u| <= 1: square at most 1, and 4 for two such. A value that is missing adds one
+  indicator instead: 1, and at most 2 from a number's. A list adds one indicator: 1, and 2 apart. So adding or removing
+  r records changes the sum by at most r sqrt(numbers + lists), replacing them by r sqrt(4 numbers + 2 lists), the label
+  counted as a column.
+- Spreads. The vector of all z, |z| and z^2 is cut to norm^2 L = (numbers + 6) / 8. Two such vectors have no negative
+  product, as z z' >= -|z| |z'|, so they are at most sqrt(2 L) apart: r sqrt(L), or r sqrt(2 L) if replaced.
 - Products. Rows are cut to norm 1. The products x_i x_j with i < j have norm^2 (|x|^4 - sum x_i^4) / 2 <= 1 / 2; for
   two rows |xx' - yy'|_F^2 <= 2. So r / sqrt(2), or r if replaced.
-- Gradients. A record adds 3/8 of its slopes, cut to norm 1, for the intercepts, and slopes times features, cut to norm
-  1. So r sqrt(73) / 8, or twice that if replaced.
+- Gradients. A record adds w times its slopes, cut to norm 1, for the intercepts, and slopes times features, cut to norm
+  1. So r sqrt(1 + w^2), or twice that if replaced. w is public, 3/8 or more, see `intercept_weight`.
 
 All terms are whole numbers: features and slopes are rounded towards zero, so nothing gets longer, and predictions are
 exact sums of whole numbers. A record changes a sum by its own term and by nothing else.
@@ -153,7 +156,7 @@ class Posterior:
                 own = (1 if self.models == 1 or not replaced else 2) if self._classes else (4 if replaced else 1)
                 square = Fraction((4 * numbers + 2 * lists if replaced else numbers + lists) + own)
             case "spreads":
-                square = self._length * (4 if replaced else 1)
+                square = self._length * (2 if replaced else 1)
             case "products":
                 square = Fraction(1) if replaced else Fraction(1, 2)
             case "gradients":

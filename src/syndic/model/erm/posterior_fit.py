@@ -5,7 +5,9 @@ not depend on w. So g_t + G(w) - G(w_t) is what the noisy gradient of round t sa
 weighted mean, late rounds first, is solved for w by least squares with the known noise and a normal prior.
 
 - The prior's variance has the least estimated loss (Stein's unbiased estimate). If none is below that of the constant
-  by a standard deviation of the estimate, the weights are next to zero.
+  by 1.5 standard deviations of the estimate, the weights are next to zero.
+- The intercepts give the mean slopes that all rounds and the label's own sum show together, each by its noise. As
+  shares of classes they are shrunk under a prior of equal chances; without weights this is the noisy base rate.
 - Noisy centres shift scores, which costs as much as a larger variance of the features: it is added to it.
 - Guard. Where columns are strongly correlated, noisy products make G too flat and a step too long. The gradients of two
   rounds show the curvature between them: if it is significantly above G's, the covariance is raised along the step.
@@ -47,7 +49,7 @@ _SIGNIFICANT: Final = 2.0
 # steps that move scores by less, in standard deviations, show no curvature
 _SHORT: Final = 0.05
 # standard deviations by which an estimated loss must be below that of the constant
-_MARGIN: Final = 1.0
+_MARGIN: Final = 1.5
 _INNER, _INNER_STEP = 40, 0.7
 # variances of scores, of 1 for classes
 _SCORES: Final = np.geomspace(0.02, 3.0, 20)
