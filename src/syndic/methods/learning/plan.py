@@ -51,8 +51,8 @@ _SHRUNK: Final = (
 )
 _FEW_SUMS: Final = (
     "numbers lie in [-1, 1] by public bounds, and a record's vector in every later sum is cut to a public norm in "
-    "whole steps, whatever is sent; {change} one person's {rows} row(s) changes a sum by at most that many such vectors, or "
-    "differences of two; the noise is calibrated to {parties} of the parties"
+    "whole steps, whatever is sent; {change} one person's {rows} row(s) changes a sum by at most that many such "
+    "vectors, or differences of two; the noise is calibrated to {parties} of the parties"
 )
 
 

@@ -166,7 +166,7 @@ class Posterior:
 
     def largest(self, number: int, people: int) -> int:  # noqa: ARG002 (the same in every round)
         """Return a public bound on each number of a sum over this many people."""
-        return people * self.rows * ceil(max(self.intercept, 1)) * STEPS**2
+        return people * self.rows * max(ceil(self.intercept), 1) * STEPS**2
 
     # The party's side.
 
