@@ -42,7 +42,7 @@ def test_it_is_the_default_and_asks_for_nothing_else() -> None:
 def test_the_rounds_are_charged_the_whole_budget_by_their_shares(unit: str) -> None:
     of = study(f'{DEFAULT}label = "colour"\nloss = "softmax"', unit=f'neighbours = "{unit}"')
     plan, events = planned(of), of.plan.events("p0")
-    assert len(events) == plan.scheme.rounds == 9
+    assert len(events) == plan.scheme.rounds == 11
     assert 0.999 < float(Cost.of(events).epsilon(of.budget.delta)) / float(of.budget.epsilon) <= 1
     costs = [float(event.mu_squared) for event in events if isinstance(event, GaussianEvent)]
     assert costs == pytest.approx([float(query.part) * sum(costs) for query, _ in plan.scheme.stages], rel=1e-6)

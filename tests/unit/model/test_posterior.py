@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from syndic.errors import InputError
-from syndic.model.erm import posterior, posterior_fit
+from syndic.model.erm import belief, posterior, posterior_fit
 from syndic.model.erm.loss import Huber, Logistic, Loss, SmoothedHinge, Squared
 from syndic.model.erm.multiclass import Softmax
-from syndic.model.erm.posterior import Layout, Posterior
+from syndic.model.erm.posterior import Layout, Posterior, intercept_weight
 from syndic.model.erm.second_order import UNIT
 
 Numbers = NDArray[np.float64]
@@ -79,13 +79,28 @@ def farthest(of: Posterior, number: int, messages: list[Numbers]) -> float:
 def test_no_record_moves_a_sum_further_than_its_reach(loss: Loss, models: int, neighbours: str) -> None:
     of, draws = method(loss, models, neighbours), np.random.default_rng(1)
     messages = [plain(of), *(sent(of, draws) for _ in range(8))]
-    far = {of.stage(number): farthest(of, number, messages) for number in (1, 2, 3)}
+    far = {of.stage(number): farthest(of, number, messages) for number in (1, 2, 4, 5)}
     assert all(each <= 1 + 1e-9 for each in far.values())
     # and no bound is idle
     assert far["moments"] > 0.95
+    assert far["spreads"] > 0.95
     # products of few columns stay below theirs
     assert far["products"] > (0.95 if neighbours == "replace" else 0.75)
     assert far["gradients"] > 0.8
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("weight", [Fraction(1, 8), Fraction(3, 2), Fraction(4)])
+def test_the_reach_of_gradients_follows_the_weight_of_intercepts(weight: Fraction, neighbours: str) -> None:
+    of, draws = method(Logistic(), 1, neighbours, intercept=weight), np.random.default_rng(1)
+    far = farthest(of, 5, [plain(of), *(sent(of, draws) for _ in range(8))])
+    assert 0.8 < far <= 1 + 1e-9
+
+
+def test_intercepts_weigh_more_where_noise_hides_the_features() -> None:
+    weights = [intercept_weight(people, 20) for people in (1e6, 300.0, 30.0, 10.0, 1.0, 0.0)]
+    assert weights == sorted(weights)
+    assert (weights[0], weights[-1]) == (Fraction(3, 8), Fraction(4))
 
 
 def test_without_the_cuts_a_record_moves_a_sum_further(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,8 +108,9 @@ def test_without_the_cuts_a_record_moves_a_sum_further(monkeypatch: pytest.Monke
     messages = [sent(of, draws) for _ in range(6)]
     monkeypatch.setattr(posterior, "shortening", lambda lengths, _: np.ones(len(lengths)))
     monkeypatch.setattr(Posterior, "largest", lambda *_: 2**62)
-    assert farthest(of, 2, messages) > 1
-    assert farthest(of, 3, messages) > 1
+    assert farthest(of, 2, [plain(of), *messages]) > 1
+    assert farthest(of, 4, messages) > 1
+    assert farthest(of, 5, messages) > 1
 
 
 @pytest.mark.parametrize(("neighbours", "times"), [("replace", 3), ("add_remove", 3)])
@@ -109,7 +125,7 @@ def test_sums_are_those_of_single_records_in_any_order(loss: Loss, models: int) 
     of, draws = method(loss, models), np.random.default_rng(2)
     rows = records()[draws.integers(len(records()), size=300)] * draws.uniform(0.2, 1, (300, 6))
     labels = all_labels(loss, models)[draws.integers(2, size=300)]
-    for number in (1, 2, 3):
+    for number in (1, 2, 4, 5):
         message = sent(of, draws)
         alone = [of.sums(number, message, rows[[place]], labels[[place]]) for place in range(300)]
         assert np.array_equal(of.sums(number, message, rows, labels), np.sum(alone, axis=0))
@@ -122,8 +138,8 @@ def test_shares_are_the_whole_budget(gradients: int) -> None:
         shares = [of.share(number) for number in range(1, of.rounds + 1)]
         assert sum(shares) == Fraction(1)
         assert min(shares) > 0
-        # without two columns there are no products
-        assert of.rounds == gradients + (2 if layout is LAYOUT else 1)
+        # without two columns there are no products, without numbers no spreads
+        assert of.rounds == gradients + (4 if layout is LAYOUT else 1)
 
 
 def learnt(of: Posterior, rows: Numbers, labels: Numbers, mu: float, seed: int, lost: tuple[int, ...] = ()) -> Any:
@@ -186,7 +202,7 @@ def test_a_lost_round_leaves_the_others() -> None:
     rows, _, labels = people(4000, 1)
     of = method(Logistic(), 1, people=len(rows), gradients=9)
     least, nothing = (best(Logistic(), each, labels) for each in (rows, np.zeros((len(rows), 1))))
-    for lost in (2, 5):
+    for lost in (2, 3, 4, 7):
         found = learnt(of, rows, labels, 50.0, 0, lost=(lost,))
         assert value(Logistic(), found, rows, labels) - least < 0.2 * (nothing - least)
 
@@ -222,7 +238,7 @@ def test_gradients_that_noise_explains_leave_the_constant(
     assert worst() < nothing + worse
     # without a margin, and with noisy centres taken as exact, noise is learnt
     monkeypatch.setattr(posterior_fit, "_MARGIN", 0.0)
-    monkeypatch.setattr(posterior_fit, "_OFF", 0.0)
+    monkeypatch.setattr(belief, "OFF", 0.0)
     assert worst() > nothing + worse + 0.01
 
 
@@ -245,9 +261,9 @@ def test_strongly_correlated_columns_do_not_make_steps_too_long(monkeypatch: pyt
 
     assert worst(0.2) < nothing - 0.1
     # without products only the guard knows about correlations
-    assert worst(1.0, lost=(2,)) < nothing - 0.1
+    assert worst(1.0, lost=(4,)) < nothing - 0.1
     monkeypatch.setattr(posterior_fit, "_SIGNIFICANT", 1e9)
-    assert worst(1.0, lost=(2,)) > nothing + 0.5
+    assert worst(1.0, lost=(4,)) > nothing + 0.5
 
 
 def test_what_cannot_be_is_refused() -> None:

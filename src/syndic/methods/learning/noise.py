@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, exp, floor, isqrt
+from math import ceil, exp, floor, isqrt, sqrt
 from typing import Final, Literal, final
 
 import numpy as np
@@ -172,6 +172,13 @@ def whole_of(noise: Noise, budgets: Iterable[Budget], rounds: int, apart: int) -
         return Whole(kind="rho", amount=min(rho_for(one.epsilon, one.delta) for one in budgets), apart=apart)
     amount = min(mu_squared_for(one.epsilon, one.delta, events * _SLACK) for one in budgets)
     return Whole(kind="mu_squared", amount=amount, apart=apart)
+
+
+def likely_mu(noise: Noise, budgets: Iterable[Budget]) -> float:
+    """Return about the mu that the strictest of some budgets allows: a plan weighs the parts of its sums by it."""
+    if noise != "gaussian":
+        return float(min(budget.epsilon for budget in budgets))
+    return sqrt(2 * min(rho_for(one.epsilon, one.delta) for one in set(budgets)))
 
 
 def shared_noise(whole: Whole, query: Query, who: Mapping[str, int], largest: int) -> SharedNoise:

@@ -26,6 +26,7 @@ from syndic.kernel import (
 from syndic.methods.learning.noise import (
     RoundNoise,
     SharedNoise,
+    likely_mu,
     own_noise,
     shared_noise,
     whole_of,
@@ -49,9 +50,9 @@ _SHRUNK: Final = (
     "largest model over the number of people"
 )
 _FEW_SUMS: Final = (
-    "numbers lie in [-1, 1] by public bounds, and rows, for products, and gradients are cut to norm 1 in whole steps, "
-    "whatever is sent; {change} one person's {rows} row(s) changes a sum by at most that many such vectors, or "
-    "differences of two; the noise is calibrated to {parties} of the parties"
+    "numbers lie in [-1, 1] by public bounds, and a record's vector in every later sum is cut to a public norm in "
+    "whole steps, whatever is sent; {change} one person's {rows} row(s) changes a sum by at most that many such "
+    "vectors, or differences of two; the noise is calibrated to {parties} of the parties"
 )
 
 
@@ -248,7 +249,7 @@ def plan_of(method: "Learn", terms: Terms) -> LearnPlan:
     if method.masked:
         graph = sum_graph(len(terms.parties), colluding=method.colluding, missing=method.missing)
         masked_sums = MaskedSums(label="learn", graph=graph)
-    scheme = scheme_of(method, terms.unit, design, people)
+    scheme = scheme_of(method, terms.unit, design, people, likely_mu(method.noise, budgets_of(terms)))
     return LearnPlan(
         terms=terms,
         design=design,

@@ -13,10 +13,10 @@ import numpy as np
 
 from syndic.data.design import Design
 from syndic.methods.learning.query import Query, few_round_queries, gradient_query, model_query
+from syndic.model.erm.belief import Belief
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.multiclass import JointObjective
-from syndic.model.erm.posterior import Layout, Posterior
-from syndic.model.erm.posterior_fit import Belief
+from syndic.model.erm.posterior import Layout, Posterior, intercept_weight
 from syndic.model.erm.second_order import Newton, NewtonState
 from syndic.privacy import Unit
 
@@ -197,8 +197,11 @@ def _belief(iterate: Iterate) -> Belief:
     return iterate.kept
 
 
-def scheme_of(method: "Learn", unit: Unit, design: Design, people: Mapping[str, int]) -> Scheme:
-    """Return a method's scheme; `people` are the public numbers of people of the parties that take part."""
+def scheme_of(method: "Learn", unit: Unit, design: Design, people: Mapping[str, int], mu: float) -> Scheme:
+    """Return a method's scheme; `people` are the public numbers of people of the parties that take part.
+
+    `mu` is about what the budget allows; it decides on weights of a sum's parts, not on what is charged.
+    """
     objective, shape, total, records = method.objective, design.shape, sum(people.values()), unit.l1_of_counts()
     if method.averages_models:
         alone = method.scheme == "pathak"
@@ -215,6 +218,7 @@ def scheme_of(method: "Learn", unit: Unit, design: Design, people: Mapping[str, 
             rows=unit.rows,
             neighbours=unit.neighbours,
             gradients=method.rounds,
+            intercept=intercept_weight(total * mu / records, design.models * design.dimension),
         )
         stages = tuple((query, 1) for query in few_round_queries(posterior))
         return FewSums(stages=stages, shape=(shape[0], shape[1] + 1), people=total, method=posterior)

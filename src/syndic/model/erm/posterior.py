@@ -1,21 +1,24 @@
 """Learning in few noisy sums: moments of the columns, products of columns, then gradients clipped to what is usual.
 
-Round 1 sums every feature u, the squares of numbers, and the label. From the noisy sums everybody computes centres and
-spreads. Round 2 sums the products of two columns' centred features. The other rounds sum gradients at public weights
-for features that are centred, cut at some spreads and scaled. `posterior_fit` computes the weights. All noise is known,
-so each quantity is shrunk as far as its noise requires, and weights as far as is estimated to lower the loss.
+Round 1 sums every feature u and the label. Two rounds measure numbers again, around the centres and in units of the
+spreads that are known by then: z, |z| and z^2. So noise falls with a number's spread, however wide its bounds are. One
+round sums the products of two columns' centred features. The others sum gradients at public weights for features that
+are centred, cut at some spreads and scaled. `posterior_fit` computes the weights. All noise is known, so each quantity
+is shrunk as far as its noise requires, and weights as far as is estimated to lower the loss.
 
 What a coordinator sends (centres, factors, limits, weights) changes values, never a sensitivity: every record's vector
 is cut to a fixed norm, whatever was sent. In units of 2^32 steps and for a person with r records:
 
-- Moments. A number adds (u, u^2) with |u| <= 1: norm^2 at most 2. Two such points are at most 2 apart: (u - v)^2 (1 +
-  (u + v)^2) <= 4, as |u - v| + |u + v| <= 2. A value that is missing adds one indicator instead: 1, and at most 3 from
-  a number's. A list adds one indicator: 1, and 2 apart. So adding or removing r records changes the sum by at most
-  r sqrt(2 numbers + lists), replacing them by r sqrt(4 numbers + 2 lists), the label counted as a column.
+- Moments. A number adds u with |u| <= 1: square at most 1, and 4 for two such. A value that is missing adds one
+  indicator instead: 1, and at most 2 from a number's. A list adds one indicator: 1, and 2 apart. So adding or removing
+  r records changes the sum by at most r sqrt(numbers + lists), replacing them by r sqrt(4 numbers + 2 lists), the label
+  counted as a column.
+- Spreads. The vector of all z, |z| and z^2 is cut to norm^2 L = (numbers + 6) / 8. Two such vectors have no negative
+  product, as z z' >= -|z| |z'|, so they are at most sqrt(2 L) apart: r sqrt(L), or r sqrt(2 L) if replaced.
 - Products. Rows are cut to norm 1. The products x_i x_j with i < j have norm^2 (|x|^4 - sum x_i^4) / 2 <= 1 / 2; for
   two rows |xx' - yy'|_F^2 <= 2. So r / sqrt(2), or r if replaced.
-- Gradients. A record adds 3/8 of its slopes, cut to norm 1, for the intercepts, and slopes times features, cut to norm
-  1. So r sqrt(73) / 8, or twice that if replaced.
+- Gradients. A record adds w times its slopes, cut to norm 1, for the intercepts, and slopes times features, cut to norm
+  1. So r sqrt(1 + w^2), or twice that if replaced. w is public, 3/8 or more, see `intercept_weight`.
 
 All terms are whole numbers: features and slopes are rounded towards zero, so nothing gets longer, and predictions are
 exact sums of whole numbers. A record changes a sum by its own term and by nothing else.
@@ -24,16 +27,17 @@ exact sums of whole numbers. A record changes a sum by its own term and by nothi
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import isqrt, sqrt
+from math import ceil, isqrt, sqrt
 from typing import Final, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
+from syndic.model.erm.belief import Belief, Stage
 from syndic.model.erm.loss import Huber, Logistic, Loss, Numbers, Squared
 from syndic.model.erm.multiclass import Softmax, joint_slope, shortening
-from syndic.model.erm.posterior_fit import Belief, Fit
+from syndic.model.erm.posterior_fit import Fit
 from syndic.model.erm.second_order import STEPS, within_norm
 
 MOST_FEATURES: Final = 2048
@@ -44,10 +48,11 @@ _MOST_PRODUCTS: Final = 2**17
 _LARGEST: Final = 2.0**20
 _LARGEST_NORM: Final = 2.0**10
 _SENT: Final = 2.0**20
-_INTERCEPT: Final = Fraction(3, 8)
-_MOMENTS, _PRODUCTS, _GROWTH = Fraction(3, 20), Fraction(3, 100), Fraction(3, 2)
-
-Stage = Literal["moments", "products", "gradients"]
+# the least weight of the intercepts' slopes, the most, and what features must stand out of, see `intercept_weight`
+_INTERCEPT, _MOST, _HIDDEN = Fraction(3, 8), 4, 40
+_MOMENTS, _SPREADS, _PRODUCTS = Fraction(12, 100), Fraction(3, 100), Fraction(3, 100)
+_SHARES: Final = {"moments": _MOMENTS, "spreads": _SPREADS, "products": _PRODUCTS}
+_GROWTH: Final = Fraction(3, 2)
 
 
 @final
@@ -77,7 +82,8 @@ class Layout:
 class Posterior:
     """The sums of each round, their sensitivity to one person, and the update. `gradients` counts rounds of gradients.
 
-    `people` is the public number that sums are divided by, `rows` the most records of one person.
+    `people` is the public number that sums are divided by, `rows` the most records of one person, `intercept` the
+    weight of the intercepts' slopes, in eighths.
     """
 
     loss: Loss
@@ -87,6 +93,7 @@ class Posterior:
     rows: int = 1
     neighbours: Literal["add_remove", "replace"] = "replace"
     gradients: int = 7
+    intercept: Fraction = _INTERCEPT
 
     def __post_init__(self) -> None:
         if min(self.features, self.models, self.people, self.rows, self.gradients) < 1:
@@ -115,30 +122,26 @@ class Posterior:
     @property
     def rounds(self) -> int:
         """How many sums are opened."""
-        return self.gradients + 1 + self._with_products
+        return len(self._first) + self.gradients
 
     def stage(self, number: int) -> Stage:
         """Return what a round sums."""
-        if number == 1:
-            return "moments"
-        return "products" if number == 2 and self._with_products else "gradients"
+        return self._first[number - 1] if number <= len(self._first) else "gradients"
 
     def share(self, number: int) -> Fraction:
         """Return the round's share of the budget; the shares of all rounds add up to 1."""
-        before = _MOMENTS + (_PRODUCTS if self._with_products else 0)
-        match self.stage(number):
-            case "moments":
-                return _MOMENTS
-            case "products":
-                return _PRODUCTS
+        if number <= len(self._first):
+            return _SHARES[self.stage(number)]
         parts = [_GROWTH**place for place in range(self.gradients)]
-        return (1 - before) * parts[number - 1 - self.rounds] / sum(parts)
+        return (1 - sum(_SHARES[each] for each in self._first)) * parts[number - 1 - self.rounds] / sum(parts)
 
     def dimension(self, number: int) -> int:
         """Return how many numbers a round sums."""
         match self.stage(number):
             case "moments":
-                return self.features + int(self.layout.numbers.sum()) + (self.models if self._classes else 2)
+                return self.features + self.models
+            case "spreads":
+                return 3 * self._measured
             case "products":
                 return len(self.layout.pairs[0])
         return self.models * (1 + self.features)
@@ -150,24 +153,32 @@ class Posterior:
             case "moments":
                 numbers, lists = self.layout.counts
                 # a label with one model is one indicator, which two records differ by at most 1 in
-                own = (1 if self.models == 1 or not replaced else 2) if self._classes else (4 if replaced else 2)
-                square = Fraction((4 * numbers + 2 * lists if replaced else 2 * numbers + lists) + own)
+                own = (1 if self.models == 1 or not replaced else 2) if self._classes else (4 if replaced else 1)
+                square = Fraction((4 * numbers + 2 * lists if replaced else numbers + lists) + own)
+            case "spreads":
+                square = self._length * (2 if replaced else 1)
             case "products":
                 square = Fraction(1) if replaced else Fraction(1, 2)
             case "gradients":
-                square = (1 + _INTERCEPT**2) * (4 if replaced else 1)
+                square = (1 + self.intercept**2) * (4 if replaced else 1)
         # rounded up
         return Fraction(isqrt(int(square * 64) * (self.rows * STEPS**2) ** 2) + 1, 8)
 
     def largest(self, number: int, people: int) -> int:  # noqa: ARG002 (the same in every round)
         """Return a public bound on each number of a sum over this many people."""
-        return people * self.rows * STEPS**2
+        return people * self.rows * max(ceil(self.intercept), 1) * STEPS**2
 
     # The party's side.
 
     def sums(self, number: int, sent: Numbers, rows: Numbers, labels: Numbers) -> NDArray[np.int64]:
         """Return the round's sum over rows of features, with labels (record, model), in steps. Private."""
-        term = {"moments": self._moments, "products": self._products, "gradients": self._gradients}[self.stage(number)]
+        terms = {
+            "moments": self._moments,
+            "spreads": self._spreads,
+            "products": self._products,
+            "gradients": self._gradients,
+        }
+        term = terms[self.stage(number)]
         total, sent = np.zeros(self.dimension(number), dtype=np.int64), np.clip(sent, -_SENT, _SENT)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -175,14 +186,18 @@ class Posterior:
         return total
 
     def _moments(self, sent: Numbers, rows: Numbers, labels: Numbers) -> Numbers:  # noqa: ARG002 (nothing is sent)
-        whole = np.trunc(rows * STEPS)
-        squares = np.square(whole[:, self.layout.numbers]).sum(axis=0)
-        if self._classes:
-            own = (labels > 0).sum(axis=0) * float(STEPS**2)
-        else:
-            label = np.trunc(labels[:, 0] * STEPS)
-            own = np.array([label.sum() * STEPS, np.square(label).sum()])
-        return np.concatenate([whole.sum(axis=0) * STEPS, squares, own])
+        own = (labels > 0).astype(np.float64) if self._classes else np.trunc(labels * STEPS) / STEPS
+        return np.concatenate([np.trunc(rows * STEPS).sum(axis=0) * STEPS, own.sum(axis=0) * float(STEPS**2)])
+
+    def _spreads(self, sent: Numbers, rows: Numbers, labels: Numbers) -> Numbers:
+        whole = self._features(sent, rows)[0][:, self.layout.numbers]
+        if not self._classes:
+            whole = np.column_stack([whole, np.trunc(self._targets(sent, labels) * STEPS)])
+        within = np.clip(whole, -STEPS, STEPS)
+        every = np.column_stack([within, np.abs(within), np.trunc(np.square(within) / STEPS)])
+        lengths = np.sqrt(np.square(every).sum(axis=1)) / STEPS
+        cut = np.trunc(every * shortening(lengths, sqrt(self._length))[:, None])
+        return np.asarray(cut.sum(axis=0) * STEPS)
 
     def _features(self, sent: Numbers, rows: Numbers) -> tuple[Numbers, Numbers]:
         """Return centred, cut and scaled features, in steps, and the norm of each row, from exact squares."""
@@ -205,7 +220,7 @@ class Posterior:
         lengths = np.linalg.norm(slopes, axis=1)
         alone = np.trunc(slopes * (shortening(lengths, self.slope) / self.slope * STEPS)[:, None])
         cut = np.trunc(slopes * (shortening(lengths * norms / STEPS, 1.0) * STEPS)[:, None])
-        return np.concatenate([alone.sum(axis=0) * float(_INTERCEPT * STEPS), (cut.T @ whole).ravel()])
+        return np.concatenate([alone.sum(axis=0) * float(self.intercept * STEPS), (cut.T @ whole).ravel()])
 
     def _targets(self, sent: Numbers, labels: Numbers) -> Numbers:
         if self._classes:
@@ -225,7 +240,7 @@ class Posterior:
 
     def sent(self, belief: Belief, number: int) -> Numbers:
         """Return what parties are sent in a round."""
-        return belief.sent(products=self.stage(number) == "products")
+        return belief.sent(self.stage(number))
 
     def update(self, before: Belief, number: int, total: Numbers, people: int, deviation: float) -> Belief:
         """Return what is known after a round's noisy sum over this many people, in units of 2^32 steps."""
@@ -233,10 +248,12 @@ class Posterior:
         match self.stage(number):
             case "moments":
                 return self._fit.moments(means, noise)
+            case "spreads":
+                return self._fit.spreads(before, means, noise)
             case "products":
                 return self._fit.products(before, means, noise)
         intercepts, gradients = means[: self.models], means[self.models :].reshape(self.models, -1)
-        factor = self.slope / float(_INTERCEPT)
+        factor = self.slope / float(self.intercept)
         return self._fit.gradients(before, intercepts * factor, gradients, noise, factor, float(self.share(number)))
 
     # The public arithmetic.
@@ -250,9 +267,22 @@ class Posterior:
     def _classes(self) -> bool:
         return isinstance(self.loss, Logistic | Softmax)
 
+    @property
+    def _measured(self) -> int:
+        """How many numbers are measured again at the scale of their spreads, the label counted."""
+        return int(self.layout.numbers.sum()) + (not self._classes)
+
+    @property
+    def _length(self) -> Fraction:
+        """What the squared norm of a record's numbers and their squares is cut to: about twice what is usual."""
+        return Fraction(self._measured + 6, 8)
+
     @cached_property
-    def _with_products(self) -> bool:
-        return 0 < len(self.layout.pairs[0]) <= _MOST_PRODUCTS
+    def _first(self) -> tuple[Stage, ...]:
+        """What the rounds before those of gradients sum."""
+        spreads: tuple[Stage, ...] = ("spreads", "spreads") if self._measured else ()
+        products: tuple[Stage, ...] = ("products",) if 0 < len(self.layout.pairs[0]) <= _MOST_PRODUCTS else ()
+        return "moments", *spreads, *products
 
     @cached_property
     def _fit(self) -> Fit:
@@ -263,3 +293,15 @@ class Posterior:
             loss=self.loss if self._classes else Squared(),
             models=self.models,
         )
+
+
+def intercept_weight(people: float, features: int) -> Fraction:
+    """Return the weight of intercepts beside features in sums of gradients, in eighths, from public numbers.
+
+    A weight of w makes the noise of features sqrt(1 + w^2) times as large, and that of intercepts sqrt(1 + 1 / w^2).
+    With N people times mu the loss by the noise of d features is about S q / (q + S), where q grows with d / N^2 and S
+    is all that features can gain. The sum of both losses is least at w proportional to sqrt(1 + q / S): where noise
+    hides the features, the shares of classes are what can still be learnt.
+    """
+    wanted = float(_INTERCEPT) * sqrt(1 + _HIDDEN * features / max(people, 1e-9) ** 2)
+    return Fraction(round(8 * min(wanted, _MOST)), 8)

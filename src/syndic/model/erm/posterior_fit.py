@@ -5,7 +5,9 @@ not depend on w. So g_t + G(w) - G(w_t) is what the noisy gradient of round t sa
 weighted mean, late rounds first, is solved for w by least squares with the known noise and a normal prior.
 
 - The prior's variance has the least estimated loss (Stein's unbiased estimate). If none is below that of the constant
-  by a standard deviation of the estimate, the weights are next to zero.
+  by 1.5 standard deviations of the estimate, the weights are next to zero.
+- The intercepts give the mean slopes that all rounds and the label's own sum show together, each by its noise. As
+  shares of classes they are shrunk under a prior of equal chances; without weights this is the noisy base rate.
 - Noisy centres shift scores, which costs as much as a larger variance of the features: it is added to it.
 - Guard. Where columns are strongly correlated, noisy products make G too flat and a step too long. The gradients of two
   rounds show the curvature between them: if it is significantly above G's, the covariance is raised along the step.
@@ -20,98 +22,38 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from syndic.model.erm.belief import CUT, OFF, ROOM, Belief, Seen
 from syndic.model.erm.loss import Logistic, Loss, Numbers
 from syndic.model.erm.multiclass import Softmax
+from syndic.model.erm.shrink import (
+    LEAST_ROOT,
+    correlation,
+    likely_spread,
+    measured_spread,
+    on_simplex,
+    posterior_mean,
+    raised_to_positive,
+)
 
-# numbers are cut at so many standard deviations, a label that is a number at more
-_CUT, _LABEL_CUT = 3.0, 3.5
-# of rows for products, over the root mean square of their norms
-_WIDER: Final = 1.15
-_LEAST_VARIANCE: Final = 3e-4
-_PRIOR: Final = 0.7
-# keeps rare levels from being scaled up without end
-_RARE: Final = 0.003
-_LEAST_ROOT: Final = 1e-5
-# how much an older gradient counts, and standard deviations of the scores that one step may move them by
-_AGE, _STEP = 0.6, 1.0
+# a label that is a number is cut at so many standard deviations
+_LABEL_CUT: Final = 3.5
+# standard deviations of the scores that one step may move them by
+_STEP: Final = 1.0
+# how much an older gradient counts, and what part of a difference of mean slopes G is wrong by
+_AGE, _WRONG = 0.6, 0.3
+# shares of a class
+_HALF: Final = np.concatenate([np.geomspace(1e-5, 1e-3, 30), (np.arange(1, 500) + 0.5) / 1000])
+_PLACES: Final = np.concatenate([_HALF, 1 - _HALF[::-1]])
 # standard deviations of noise that the guard allows for
 _SIGNIFICANT: Final = 2.0
 # steps that move scores by less, in standard deviations, show no curvature
 _SHORT: Final = 0.05
 # standard deviations by which an estimated loss must be below that of the constant
-_MARGIN: Final = 1.0
-# standard deviations of the noise of a centre that features are taken to be off by
-_OFF: Final = 2.0
+_MARGIN: Final = 1.5
 _INNER, _INNER_STEP = 40, 0.7
-# variances of scores, of 1 for classes: the largest, and the prior of intercepts
+# variances of scores, of 1 for classes
 _SCORES: Final = np.geomspace(0.02, 3.0, 20)
-_INTERCEPTS: Final = 1.0
 _NUMBER_SCORES: Final = 0.04
-
-
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Seen:
-    """A noisy mean gradient, the weights it was asked at, its noise's standard deviation, and its budget."""
-
-    weights: Numbers
-    intercepts: Numbers
-    gradient: Numbers
-    slopes: Numbers
-    noise: float
-    intercept_noise: float
-    share: float
-
-
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Belief:
-    """What the noisy sums so far say. Features are z = clip((u - centres) factors, -1, 1), and x = `scales` z.
-
-    `offsets` are the squares of what noisy centres may shift z by, `covariance` the mean products of x with them;
-    `cut` the norm that gradients are cut to. `label` is its centre and factor. `prior` has
-    the intercepts without features. The model is a score `weights` x + `intercepts` for each class, or for the label.
-    """
-
-    centres: Numbers
-    factors: Numbers
-    variances: Numbers
-    offsets: Numbers
-    covariance: Numbers
-    cut: float
-    label: tuple[float, float]
-    prior: Numbers
-    weights: Numbers
-    intercepts: Numbers
-    seen: tuple[Seen, ...] = ()
-
-    @property
-    def scales(self) -> Numbers:
-        """Halfway to the scale at which all variances are 1."""
-        return np.asarray((self.variances + _RARE) ** -0.25)
-
-    @property
-    def width(self) -> float:
-        """The norm that rows are cut to before products are summed."""
-        return _WIDER * sqrt(float(self.variances.sum()))
-
-    def sent(self, *, products: bool) -> Numbers:
-        """Return centres, factors, limits and weights, so that what is cut is cut to 1."""
-        each = np.ones(len(self.scales)) / self.width if products else self.scales / self.cut
-        head = np.stack([self.centres, self.factors * each, each])
-        label = np.array([[self.label[0]], [self.label[1]], [1.0]])
-        body = np.column_stack([self.weights * self.cut, self.intercepts])
-        return np.concatenate([np.column_stack([head, label]), body])
-
-    def linear(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return coefficients (model, feature) and intercepts for features cut to limits (feature, 2), and these."""
-        coefficients = self.weights * (self.scales * self.factors) / self.label[1]
-        intercepts = self.intercepts / self.label[1] - coefficients @ self.centres + self.label[0]
-        return (
-            coefficients,
-            intercepts,
-            np.column_stack([self.centres - 1 / self.factors, self.centres + 1 / self.factors]),
-        )
 
 
 @final
@@ -126,53 +68,79 @@ class Fit:
     models: int
 
     def moments(self, means: Numbers, deviation: float) -> Belief:
-        """Return centres and spreads from the mean features, the mean squares of numbers and the label's."""
+        """Return centres and spreads from the mean features and the label's."""
         size, numbers = len(self.columns), self.numbers
-        first, second, own = np.split(means, [size, size + int(numbers.sum())])
+        first, own = np.split(means, [size])
         centres, factors = np.clip(first, 0.0, 1.0), np.ones(size)
         for column in set(self.columns[~numbers].tolist()):
             levels = (self.columns == column) & ~numbers
             alone = not numbers[self.columns == column].any()
-            centres[levels] = _on_simplex(first[levels]) if alone else centres[levels]
-        variances = np.maximum(centres * (1 - centres), _LEAST_ROOT)
+            centres[levels] = on_simplex(first[levels]) if alone else centres[levels]
+        variances = np.maximum(centres * (1 - centres), LEAST_ROOT)
         centres[numbers] = np.clip(first[numbers], -1.0, 1.0)
-        spread = _spread(second - first[numbers] ** 2, centres[numbers], deviation)
-        factors[numbers], variances[numbers] = 1 / (_CUT * spread), 1 / _CUT**2
+        spread = likely_spread(centres[numbers], deviation)
         label, prior, usual = self._label(own, deviation)
-        known = self._known(centres, factors, variances)
-        scales = (variances + _RARE) ** -0.25
-        offsets = np.square(_OFF * factors * deviation)
-        covariance = np.outer(scales, scales) * _raised(known + np.diag(offsets))
         zero = np.zeros((self.models, size))
-        return Belief(
+        belief = Belief(
             centres=centres,
             factors=factors,
             variances=variances,
-            offsets=offsets,
-            covariance=covariance,
-            cut=sqrt(1 + float(np.trace(covariance))) * usual,
+            errors=np.full(size + 1, deviation),
+            usual=usual,
             label=label,
+            own=own[: self.models] if self._classes else np.zeros(1),
             prior=prior,
             weights=zero,
             intercepts=prior,
         )
+        return self._scaled(belief, spread)
+
+    def _scaled(self, belief: Belief, spread: Numbers) -> Belief:
+        """Return the belief with numbers in units of their spreads, and the covariance that moments alone give."""
+        factors, variances = belief.factors.copy(), belief.variances.copy()
+        factors[self.numbers], variances[self.numbers] = 1 / (CUT * spread), 1 / CUT**2
+        belief = replace(belief, factors=factors, variances=variances)
+        known = self._known(belief.centres, factors, variances) + np.diag(belief.offsets)
+        return replace(belief, covariance=np.outer(belief.scales, belief.scales) * raised_to_positive(known))
+
+    def spreads(self, before: Belief, means: Numbers, deviation: float) -> Belief:
+        """Return the belief with centres and spreads of numbers measured again, in units of those before."""
+        places = np.append(self.numbers, not self._classes)
+        first, sizes, squares = np.split(means, 3)
+        units = ROOM / np.append(before.factors, before.label[1])[places]
+        middle, error = np.append(before.centres, before.label[0])[places], before.errors[places]
+        # both measurements of a centre by their noise
+        trust = error**2 / (error**2 + (units * deviation) ** 2)
+        centres = np.clip(middle + trust * units * np.clip(first, -1.0, 1.0), -1.0, 1.0)
+        errors = error * np.sqrt(1 - trust)
+        cuts = np.where(np.arange(len(units)) < int(self.numbers.sum()), CUT, _LABEL_CUT)
+        spread = measured_spread(first, sizes, squares, deviation, 1 / (ROOM * cuts)) * units
+        spread = np.sqrt(spread**2 + np.square(np.minimum(1.0, OFF * errors)))
+        moved, wrong = before.centres.copy(), before.errors.copy()
+        moved[self.numbers], wrong[places] = centres[: int(self.numbers.sum())], errors
+        label = before.label if self._classes else (float(centres[-1]), float(1 / (_LABEL_CUT * spread[-1])))
+        belief = replace(before, centres=moved, errors=wrong, label=label)
+        return self._scaled(belief, spread[: int(self.numbers.sum())])
 
     def _label(self, own: Numbers, deviation: float) -> tuple[tuple[float, float], Numbers, float]:
         """Return the label's centre and factor, the intercepts of the constant, and the usual norm of slopes."""
         if not self._classes:
             centre = float(np.clip(own[0], -1.0, 1.0))
-            spread = _spread(own[1:] - own[0] ** 2, np.array([centre]), deviation)
+            spread = likely_spread(np.array([centre]), deviation)
             return (centre, float(1 / (_LABEL_CUT * spread[0]))), np.zeros(1), 1 / _LABEL_CUT + 0.1
-        places = (np.arange(1000) + 0.5) / 1000
-        odds = _posterior_mean(own, np.full(len(own), deviation), places, places / (1 - places))
-        share = odds / (1 + odds)
-        if isinstance(self.loss, Softmax):
-            share = share / share.sum()
-            prior = np.log(share) - np.log(share).mean()
-        else:
-            prior = np.log(share / (1 - share))
+        share, prior = self._constant(own, deviation)
         usual = float((2 * share * (1 - share)).sum()) + 0.25
-        return (0.0, 1.0), np.asarray(prior), usual if self.models == 1 else usual / sqrt(2)
+        return (0.0, 1.0), prior, usual if self.models == 1 else usual / sqrt(2)
+
+    def _constant(self, own: Numbers, deviation: float) -> tuple[Numbers, Numbers]:
+        """Return shares of classes from noisy ones, and the intercepts of a model without features."""
+        equal = np.log(np.gradient(_PLACES))
+        odds = posterior_mean(own, np.full(len(own), deviation), _PLACES, _PLACES / (1 - _PLACES), equal)
+        share = odds / (1 + odds)
+        if not isinstance(self.loss, Softmax):
+            return share, np.asarray(np.log(share / (1 - share)))
+        share = share / share.sum()
+        return share, np.asarray(np.log(share) - np.log(share).mean())
 
     def _known(self, centres: Numbers, factors: Numbers, variances: Numbers) -> Numbers:
         """Return the covariance of z that moments alone give: variances, and that of features of one column."""
@@ -197,13 +165,13 @@ class Fit:
         clear = np.where(roots > edge, np.sqrt(np.maximum(roots**2 - edge**2, 0.0)), 0.0)
         seen = (axes * clear) @ axes.T
         full = np.outer(variances, variances)
-        expected = full * _correlation(noisy[self.pairs], full[self.pairs], noise)
+        expected = full * correlation(noisy[self.pairs], full[self.pairs], noise)
         shrunk = seen + (noisy - seen) * (expected / (expected + noise**2))
         same = self.columns[:, None] == self.columns
         known = self._known(before.centres, before.factors, variances)
         whole = np.where(same, known, shrunk) + np.diag(before.offsets)
         scales = before.scales
-        return replace(before, covariance=np.outer(scales, scales) * _raised(whole))
+        return replace(before, covariance=np.outer(scales, scales) * raised_to_positive(whole))
 
     def gradients(
         self, before: Belief, slopes: Numbers, gradient: Numbers, noise: float, factor: float, share: float
@@ -283,30 +251,57 @@ class Fit:
 
     def _solved(self, belief: Belief) -> tuple[Numbers, Numbers]:
         """Return weights and intercepts at which the combined gradient and the prior balance."""
-        parts = np.array([one.share for one in belief.seen]) * _AGE ** np.arange(len(belief.seen))[::-1]
-        parts = parts / parts.sum()
-        rest, rest_slopes = np.zeros_like(belief.weights), np.zeros(self.models)
-        for part, one in zip(parts, belief.seen, strict=True):
-            slopes, gradient, _ = self._expected(belief.covariance, one)
-            rest, rest_slopes = rest + part * (one.gradient - gradient), rest_slopes + part * (one.slopes - slopes)
-        noise = float(sum((part * one.noise) ** 2 for part, one in zip(parts, belief.seen, strict=True)))
-        alone = float(sum((part * one.intercept_noise) ** 2 for part, one in zip(parts, belief.seen, strict=True)))
+        rest, noise = self._combined(belief)
+        rest_slopes, alone = self._slopes(belief)
+        # the mean slopes that the model is to have: shares of classes, shrunk by their noise
+        wanted = self._constant(-rest_slopes, sqrt(alone))[0] if self._classes else -rest_slopes
         roots, axes = np.linalg.eigh(belief.covariance)
         prior = self._variance(belief, rest @ axes, roots, noise)
-        own = _INTERCEPTS if self._classes else _NUMBER_SCORES
         weights, intercepts = belief.weights @ axes, belief.intercepts
         for _ in range(_INNER):
             slopes, gradient, curvature = self._normal(belief.covariance, weights @ axes.T, intercepts)
             bends, turn = np.linalg.eigh(curvature)
             bends = np.maximum(bends, 0.0)[:, None]
-            wrong, far = turn.T @ (rest_slopes + slopes)[:, None], turn.T @ (intercepts - belief.prior)[:, None]
-            step = -(bends * wrong / alone + far / own) / (bends**2 / alone + 1 / own)
+            step = (turn.T @ (wanted - slopes)[:, None]) / np.maximum(bends, LEAST_ROOT)
             intercepts = intercepts + np.clip((turn @ step)[:, 0], -1.0, 1.0)
             steep = bends * roots
             wrong, far = turn.T @ (rest + gradient) @ axes, turn.T @ weights
             step = -(steep * wrong / noise + far / prior) / (steep**2 / noise + 1 / prior)
             weights = weights + _INNER_STEP * (turn @ step)
         return weights @ axes.T, intercepts
+
+    def _combined(self, belief: Belief) -> tuple[Numbers, float]:
+        """Return the gradients less those of normal features, late rounds first, and the variance of their noise."""
+        parts = np.array([one.share for one in belief.seen]) * _AGE ** np.arange(len(belief.seen))[::-1]
+        rest, noise = np.zeros_like(belief.weights), 0.0
+        for part, one in zip(parts / parts.sum(), belief.seen, strict=True):
+            rest, noise = (
+                rest + part * (one.gradient - self._expected(belief.covariance, one)[1]),
+                noise + (part * one.noise) ** 2,
+            )
+        return rest, noise
+
+    def _slopes(self, belief: Belief) -> tuple[Numbers, float]:
+        """Return the mean slopes less those of normal features, and the variance of their noise.
+
+        Each round counts by its noise and by how far its weights are, where G may be wrong; without weights G is exact.
+        The label's own sum is one more, at weights of 0.
+        """
+        measured = [
+            (np.zeros_like(belief.weights), -belief.own, belief.label[1] * float(belief.errors[-1])),
+            *(
+                (one.weights, one.slopes - self._expected(belief.covariance, one)[0], one.intercept_noise)
+                for one in belief.seen
+            ),
+        ]
+        bend = float(np.trace(self._normal(belief.covariance, belief.weights, belief.intercepts)[2])) / self.models
+        rest, noise, total = np.zeros(self.models), 0.0, 0.0
+        for weights, slopes, error in measured:
+            moved = belief.weights - weights
+            distance = float(np.einsum("ki,ij,kj->", moved, belief.covariance, moved)) / self.models
+            trust = 1 / (error**2 + (_WRONG * bend) ** 2 * distance)
+            rest, noise, total = rest + trust * slopes, noise + (trust * error) ** 2, total + trust
+        return rest / total, noise / total**2
 
     def _variance(self, belief: Belief, gradient: Numbers, roots: Numbers, noise: float) -> float:
         """Return the prior's variance of a weight: that of the least estimated loss, next to none if none lowers it."""
@@ -328,45 +323,3 @@ class Fit:
     @property
     def _classes(self) -> bool:
         return isinstance(self.loss, Logistic | Softmax)
-
-
-def _spread(variances: Numbers, centres: Numbers, deviation: float) -> Numbers:
-    """Return standard deviations of numbers from noisy variances and means.
-
-    Under the prior a number spreads about as far as its mean lies from the nearer bound, times or over 2. What is cut
-    at too few deviations is lost, also because the centre itself is noisy: twice its noise is added.
-    """
-    places = np.geomspace(_LEAST_VARIANCE, 1.0, 61)
-    room = 1 - np.abs(centres) + deviation
-    prior = -0.5 * np.square(np.log(np.sqrt(places) / room[:, None]) / _PRIOR)
-    found = _posterior_mean(variances, deviation * np.sqrt(1 + 4 * centres**2), places, places, prior)
-    return np.asarray(np.sqrt(found + min(1.0, 2 * deviation) ** 2))
-
-
-def _posterior_mean(
-    values: Numbers, deviations: Numbers, places: Numbers, means: Numbers, prior: Numbers | float = 0.0
-) -> Numbers:
-    """Return the geometric mean of what places mean, given noisy values and the logarithms of the places' chances."""
-    chance = prior - 0.5 * np.square((values[:, None] - places) / deviations[:, None])
-    chance = np.exp(chance - chance.max(axis=1, keepdims=True))
-    return np.asarray(np.exp((chance * np.log(means)).sum(axis=1) / chance.sum(axis=1)))
-
-
-def _on_simplex(values: Numbers) -> Numbers:
-    """Return the nearest shares that are not negative and add up to 1."""
-    falling = np.sort(values)[::-1]
-    over = (np.cumsum(falling) - 1) / np.arange(1, len(values) + 1)
-    return np.asarray(np.maximum(values - over[np.nonzero(falling > over)[0][-1]], 0.0))
-
-
-def _correlation(values: Numbers, variances: Numbers, noise: float) -> float:
-    """Return the most likely mean square of correlations, given noisy products."""
-    squares = np.geomspace(0.01, 0.6, 12) ** 2
-    spread = squares[:, None] * variances + noise**2
-    return float(squares[np.argmin((np.log(spread) + values**2 / spread).sum(axis=1))])
-
-
-def _raised(matrix: Numbers) -> Numbers:
-    """Return a symmetric matrix with its roots raised to something positive."""
-    roots, axes = np.linalg.eigh(matrix)
-    return np.asarray((axes * np.maximum(roots, _LEAST_ROOT)) @ axes.T)
