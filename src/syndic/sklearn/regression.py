@@ -30,7 +30,7 @@ Numbers = NDArray[np.float64]
 class GramModel(Parametrised):
     """Share what the models have in common: parameters, and turning rows into features."""
 
-    _set_by_fit: ClassVar[str] = "coef_"
+    _set_by_fit: ClassVar[str] = "feature_names_in_"
     model_: Fit | Odds
     intercept_: Any
     coef_: Numbers

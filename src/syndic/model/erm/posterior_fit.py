@@ -28,10 +28,10 @@ from syndic.model.erm.multiclass import Softmax
 from syndic.model.erm.shrink import (
     LEAST_ROOT,
     correlation,
+    likely_share,
     likely_spread,
     measured_spread,
     on_simplex,
-    posterior_mean,
     raised_to_positive,
 )
 
@@ -41,9 +41,6 @@ _LABEL_CUT: Final = 3.5
 _STEP: Final = 1.0
 # how much an older gradient counts, and what part of a difference of mean slopes G is wrong by
 _AGE, _WRONG = 0.6, 0.3
-# shares of a class
-_HALF: Final = np.concatenate([np.geomspace(1e-5, 1e-3, 30), (np.arange(1, 500) + 0.5) / 1000])
-_PLACES: Final = np.concatenate([_HALF, 1 - _HALF[::-1]])
 # standard deviations of noise that the guard allows for
 _SIGNIFICANT: Final = 2.0
 # steps that move scores by less, in standard deviations, show no curvature
@@ -134,9 +131,7 @@ class Fit:
 
     def _constant(self, own: Numbers, deviation: float) -> tuple[Numbers, Numbers]:
         """Return shares of classes from noisy ones, and the intercepts of a model without features."""
-        equal = np.log(np.gradient(_PLACES))
-        odds = posterior_mean(own, np.full(len(own), deviation), _PLACES, _PLACES / (1 - _PLACES), equal)
-        share = odds / (1 + odds)
+        share = likely_share(own, deviation)
         if not isinstance(self.loss, Softmax):
             return share, np.asarray(np.log(share / (1 - share)))
         share = share / share.sum()
