@@ -161,7 +161,11 @@ def picture(groups: Sequence[Group], names: Sequence[str]) -> tuple[str, ...]:
 
 def some_lack(groups: Sequence[Group], names: Sequence[str]) -> bool:
     """Return whether some table of some columns counts a part of the people only."""
-    spread = any(len({party for read in group.read_from.values() for party in read}) > PARTNERS for group in groups)
+    # columns that are read from the same parties are alike; three that differ are at more parties if any number is
+    alike = [{parties: name for name, parties in group.read_from.items()}.values() for group in groups]
+    spread = any(
+        not group.counted_by(three) for group, own in zip(groups, alike, strict=True) for three in combinations(own, 3)
+    )
     return bool(not_covered(groups, names)) or (spread and len(groups) > 1)
 
 
