@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.model.markov.counts import Names
 from syndic.model.markov.field import MarkovField
-from syndic.model.markov.measurement import Measurement
+from syndic.model.markov.measurement import Measurement, in_groups
 
 Floats = NDArray[np.float64]
 # mean absolute value of a standard normal variable
@@ -37,12 +37,23 @@ def noisy_distance(noisy: Floats, expected: Floats, variance: float) -> float:
     return math.copysign(MEAN_ABSOLUTE * math.sqrt(abs(factor)) * float(np.sqrt(weights).sum()), factor)
 
 
+def association(noisy: Floats, expected: Floats, variance: float) -> float:
+    """Estimate the l1 distance of a pair's table from `expected` beyond that of its margins, in rows; or negative.
+
+    Row and column means are taken out of the difference: a model has the margins already, so they would add noise only.
+    """
+    apart = noisy - expected
+    apart = apart - apart.mean(axis=0) - apart.mean(axis=1, keepdims=True) + apart.mean()
+    left = math.prod(size - 1 for size in apart.shape) / apart.size
+    return noisy_distance(expected + apart, expected, left * variance)
+
+
 def outside_scores(field: MarkovField, pairs: Mapping[Names, Measurement]) -> dict[Names, float]:
     """Return the model's distance from each measured pair of columns that no clique contains, in rows."""
     outside = [names for names in pairs if field.tree.home(names) is None]
     expected = field.marginals(outside)
     return {
-        names: noisy_distance(pairs[names].values, table.values, pairs[names].variance)
+        names: association(pairs[names].values, in_groups(table.values, pairs[names].groups), pairs[names].variance)
         for names, table in zip(outside, expected, strict=True)
     }
 

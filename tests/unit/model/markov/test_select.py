@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.model.markov import Adaptive, Grouping, Impossible, OneShot, Synthesis
+from syndic.model.markov import Adaptive, Grouping, GrowingModel, Impossible, Measurement, OneShot, Synthesis
+from syndic.model.markov.measurement import UNKNOWN
 from unit.model.markov.selection import Codes, Recorder, Replay, chain, curator
 
 DOMAIN = Domain(tuple("abcdef"), (4, 3, 5, 2, 6, 3))
@@ -203,3 +204,62 @@ def test_nothing_is_grouped_without_reason() -> None:
     record = Recorder(curator(chain(DOMAIN, 20000), DOMAIN)[0])
     OneShot(cells=2000).run(record, Fraction(1))
     assert all(grouping == Grouping.none(DOMAIN) for _, _, grouping in record.asked)
+
+
+def related(columns: int, levels: int, people: int, seed: int) -> tuple[Codes, Domain]:
+    """Return columns of which every two neighbours, the first with the second and so on, follow one hidden number."""
+    draws = np.random.default_rng([seed, 9])
+    names = tuple(f"c{place:02d}" for place in range(columns))
+    hidden = np.repeat(draws.normal(size=(people, columns // 2)), 2, axis=1)
+    values = hidden + draws.normal(size=hidden.shape)
+    codes = {name: (values[:, place].argsort().argsort() * levels) // people for place, name in enumerate(names)}
+    return codes, Domain(names, (levels,) * columns)
+
+
+def found_pairs(settings: Adaptive, seed: int) -> float:
+    """Return the share of related pairs that the first tree of the model has."""
+    codes, domain = related(16, 16, 20_000, seed)
+    counts, _ = curator(codes, domain, seed=seed)
+    model = GrowingModel(settings, counts, Fraction(1, 200))
+    for budget in model.budgets[:2]:
+        model.fit(counts.measure(model.choose(), budget, model.asked))
+    model.grow(1)
+    names = domain.names
+    return float(np.mean([pair in model.structure.edges for pair in zip(names[::2], names[1::2], strict=True)]))
+
+
+def test_pairs_that_noise_hides_over_all_levels_are_found_over_few() -> None:
+    ordered = tuple((f"c{place:02d}", 16) for place in range(16))
+    merged, whole, unordered = (
+        [found_pairs(settings, seed) for seed in range(3)]
+        for settings in (
+            OneShot(adjacent=ordered),
+            OneShot(adjacent=ordered, merge_pairs=False),
+            OneShot(),
+        )
+    )
+    assert np.mean(merged) >= 0.75
+    assert np.mean(whole) <= 0.1
+    # levels of similar counts together, whatever they mean, show more than levels by themselves
+    assert np.mean(unordered) > np.mean(whole)
+
+
+def test_pairs_over_groups_are_within_the_plan_and_fitted() -> None:
+    codes, domain = related(6, 12, 2_000, 0)
+    record = Recorder(curator(codes, domain)[0])
+    found = OneShot(cells=20_000, growth=2).run(record, Fraction(1, 100))
+    groups = [grouping.domain_of_groups for _, _, grouping in record.asked]
+    assert max(groups[1].sizes) == 3
+    assert groups[2] == found.field.domain
+    assert [one.values.shape for one in found.rounds[1]] == [
+        groups[1].project(one.names).sizes for one in found.rounds[1]
+    ]
+    again = OneShot(cells=20_000, growth=2).run(Replay(record), Fraction(1, 100))
+    np.testing.assert_array_equal(found.marginal(("c00", "c01")).values, again.marginal(("c00", "c01")).values)
+
+
+def test_a_lost_first_round_merges_nothing() -> None:
+    model = GrowingModel(OneShot(), curator(chain(DOMAIN, 100), DOMAIN)[0], BUDGET)
+    model.fit([Measurement(names, np.zeros(DOMAIN.project(names).sizes), UNKNOWN) for names in model.choose()])
+    model.choose()
+    assert model.asked == Grouping.none(DOMAIN)

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.model.markov import MarkovField, Measurement, fit, plan_tree, triangulate
-from syndic.model.markov.score import BEYOND_PAIRS, choose_tables, noisy_distance, outside_scores, pairs_of, strengths
+from syndic.model.markov.score import (
+    BEYOND_PAIRS,
+    MEAN_ABSOLUTE,
+    association,
+    choose_tables,
+    noisy_distance,
+    outside_scores,
+    pairs_of,
+    strengths,
+)
 from syndic.model.markov.structure import Structure, grow, grow_forest, start_structure
 from unit.model.markov.selection import Names, chain
 
@@ -123,6 +132,25 @@ def test_noise_alone_scores_nothing_on_average() -> None:
     moved = expected + 3.0 * np.sqrt(expected) * draws.choice([-1, 1], expected.shape)
     found = np.mean([noisy_distance(moved + draws.normal(0, 30, moved.shape), expected, 900.0) for _ in range(50)])
     assert found == pytest.approx(np.abs(moved - expected).sum(), rel=0.35)
+
+
+def test_the_margins_of_a_pair_are_not_its_association() -> None:
+    draws = np.random.default_rng(4)
+    expected = draws.gamma(2.0, 50.0, (6, 2))
+    margins = draws.normal(0, 40, (6, 1)) + draws.normal(0, 40, (1, 2))
+    assert noisy_distance(expected + margins, expected, 1.0) > 100
+    assert association(expected + margins, expected, 1e-6) == pytest.approx(0, abs=0.1)
+    assert association(np.full((6, 1), 9.0), np.ones((6, 1)), 1.0) == 0
+    # what is no margin counts in full, with less noise: five of the twelve squares are left
+    expected, cross = np.full((6, 2), 200.0), 20 * np.outer([1, 1, 1, -1, -1, -1], [1, -1])
+    both: list[list[float]] = [[], []]
+    for _ in range(300):
+        noisy = expected + cross + draws.normal(0, 10, expected.shape)
+        for found, score in zip(both, (association, noisy_distance), strict=True):
+            found.append(score(noisy, expected, 100.0))
+    # an l1 distance is taken from squares: of equal deviations it is sqrt(2/pi) of what it is
+    assert np.mean(both[0]) == pytest.approx(MEAN_ABSOLUTE * np.abs(cross).sum(), rel=0.05)
+    assert np.std(both[0]) < np.std(both[1])
 
 
 def plain(table: Domain) -> float:
