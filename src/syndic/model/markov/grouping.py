@@ -167,30 +167,18 @@ def group_rare(
 def coarsened(
     grouping: Grouping, one_way: Mapping[str, NDArray[np.float64]], most: int, ordered: Mapping[str, int]
 ) -> Grouping:
-    """Return groups of a grouping's groups, about `most` for a column, with noisy counts as similar as possible.
+    """Return groups of a grouping's groups: of ordered columns with many more than `most`, neighbours are put together.
 
-    `ordered` says how many levels of a column are in order: of these only neighbours are put together, and each of the
-    levels that follow stays by itself.
+    `ordered` says how many levels of a column are in order; each of those that follow stays by itself. A column is
+    merged if that halves the cells of its table with another such column.
     """
     found = []
     for name, one in zip(grouping.domain.names, grouping.groups, strict=True):
-        counts = np.bincount(one, np.maximum(one_way[name], 0.0))
-        if counts.size <= most:
-            groups = np.arange(counts.size)
-        elif name in ordered:
+        groups = np.arange(max(one) + 1)
+        if name in ordered and groups.size**2 > 2 * most**2:
+            counts = np.bincount(one, np.maximum(one_way[name], 0.0)).astype(np.float64)
             last = one[ordered[name] - 1] + 1
             groups = merge_neighbours(counts[:last], min(most, last))
             groups = np.append(groups, groups.max() + 1 + np.arange(counts.size - last))
-        else:
-            groups = _balanced(counts, most)
         found.append(tuple(groups.tolist()))
     return Grouping(grouping.domain_of_groups, tuple(found))
-
-
-def _balanced(counts: NDArray[np.float64], number: int) -> NDArray[np.int64]:
-    """Return so many groups of levels with similar counts: the largest first, each into the group with the least."""
-    groups, sums = np.zeros(counts.size, dtype=np.int64), np.zeros(number)
-    for place, level in enumerate(np.argsort(-counts, kind="stable")):
-        groups[level] = place if place < number else int(np.argmin(sums))
-        sums[groups[level]] += counts[level]
-    return groups

@@ -208,6 +208,9 @@ class SummedPasses:
         return self.passes.log_total
 
 
+AnyPasses = Passes | SummedPasses
+
+
 def _cells(groups: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Return the cell over groups of every cell over levels, the last column fastest."""
     cells = np.zeros(1, dtype=np.int64)

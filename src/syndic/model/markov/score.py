@@ -24,20 +24,22 @@ MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 EVEN_SHARE = 0.1
 
 
-def noisy_distance(noisy: Floats, expected: Floats, variance: float) -> float:
+def noisy_distance(noisy: Floats, expected: Floats, variance: float, errors: float = 0.0) -> float:
     """Estimate the l1 distance between the table behind `noisy` and `expected`, in rows; negative if noise explains it.
 
     The squared deviation of a cell is assumed to be c times its expected count. c is estimated by least squares from
     squared deviations minus the variance of the noise, so that large, informative cells count more than small ones.
+    `errors`: how many standard errors of c, as noise alone would have them, are subtracted.
     """
     weights = np.maximum(expected, 0.0)
     weights = weights + EVEN_SHARE * max(float(weights.sum()), 1.0) / weights.size
     excess = np.square(noisy - expected) - variance
-    factor = float((weights * excess).sum() / np.square(weights).sum())
+    squares = float(np.square(weights).sum())
+    factor = float((weights * excess).sum()) / squares - errors * variance * math.sqrt(2 / squares)
     return math.copysign(MEAN_ABSOLUTE * math.sqrt(abs(factor)) * float(np.sqrt(weights).sum()), factor)
 
 
-def association(noisy: Floats, expected: Floats, variance: float) -> float:
+def association(noisy: Floats, expected: Floats, variance: float, errors: float = 0.0) -> float:
     """Estimate the l1 distance of a pair's table from `expected` beyond that of its margins, in rows; or negative.
 
     Row and column means are taken out of the difference: a model has the margins already, so they would add noise only.
@@ -45,7 +47,7 @@ def association(noisy: Floats, expected: Floats, variance: float) -> float:
     apart = noisy - expected
     apart = apart - apart.mean(axis=0) - apart.mean(axis=1, keepdims=True) + apart.mean()
     left = math.prod(size - 1 for size in apart.shape) / apart.size
-    return noisy_distance(expected + apart, expected, left * variance)
+    return noisy_distance(expected + apart, expected, left * variance, errors)
 
 
 def outside_scores(field: MarkovField, pairs: Mapping[Names, Measurement]) -> dict[Names, float]:
@@ -72,6 +74,16 @@ def pairs_of(names: Sequence[str]) -> list[Names]:
     return list(combinations(names, 2))
 
 
+def _shown(field: MarkovField, table: Measurement) -> float:
+    """Return the association that a noisy pair shows, less a standard error, in rows.
+
+    A fit stops when all tables together are as far off as noise, so the model may lack an association that stands out.
+    """
+    one, other = (field.marginal((name,)).values for name in table.names)
+    product = in_groups(np.outer(one, other) / max(field.total, 1.0), table.groups)
+    return association(table.values, product, table.variance, errors=1.0)
+
+
 # Assumed dependence of three columns beyond their pairs, as a share of the geometric mean of the pairs' strengths.
 BEYOND_PAIRS = 0.25
 
@@ -91,10 +103,13 @@ class Parts:
         return np.array([np.minimum(table / deviation, 1.0).sum() for table in self.expected])
 
 
-def parts_of(field: MarkovField) -> Parts:
+def parts_of(field: MarkovField, measured: Mapping[Names, Measurement]) -> Parts:
     """Return all pairs and triples of columns inside cliques."""
     pairs, triples = (_subsets(field, size) for size in (2, 3))
     strength = strengths(field, pairs)
+    for pair in pairs:
+        if pair in measured:
+            strength[pair] = max(strength[pair], _shown(field, measured[pair]))
     beyond = [BEYOND_PAIRS * _geometric_mean([strength[pair] for pair in combinations(one, 2)]) for one in triples]
     names = [*pairs, *triples]
     expected = [table.values.reshape(-1) for table in field.marginals(names)]
@@ -108,6 +123,7 @@ def choose_tables(
     precision: Mapping[Names, float],
     variances: Mapping[int, float],
     noisier: Callable[[Domain], float | None],
+    measured: Mapping[Names, Measurement] | None = None,
     *,
     usefulness: float,
     most_columns: int,
@@ -118,9 +134,9 @@ def choose_tables(
     The error of a part is modelled as s e / (s + e): s is its strength, the loss if it is not measured at all, and e
     the mean absolute noise of its effective cells, from all tables that contain it. Tables are added greedily; the
     number of tables with the smallest total error is used. `noisier` gives a table's relative variance, None if it
-    cannot be counted. Everything is computed from noisy tables.
+    cannot be counted, and `measured` the noisy pairs. Everything is computed from noisy tables.
     """
-    parts = parts_of(field)
+    parts = parts_of(field, measured or {})
     domains = {names: field.domain.project(names) for names in _subsets(field, *range(2, most_columns + 1))}
     noisy = {names: noisier(domain) for names, domain in domains.items()}
     candidates = [names for names, times in noisy.items() if times is not None]

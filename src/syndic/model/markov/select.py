@@ -66,7 +66,7 @@ class Adaptive(Document):
         pair_share: Share of the budget for all pairs.
         parity_share: Share of the budget to find sets of three to five columns that no pair shows; 0 for none.
         usefulness: A table is measured if its mean count is at least this many times the mean absolute noise.
-        merge_pairs: Whether pairs are measured over so few groups of levels that they are useful in this sense.
+        merge_pairs: Whether pairs of ordered columns are measured over so few groups that they are useful in this way.
         most_columns: The most columns of a table.
         most_table_cells: The most cells of a table.
         most_levels: The most groups of levels of a column.
@@ -273,19 +273,16 @@ class GrowingModel:
         return self.chosen(self.budgets[-1])
 
     def _coarse(self, pairs: Sequence[Names]) -> Grouping:
-        """Return groups of the model's groups: where noise hides cells of pairs on average, so few that it does not.
+        """Return groups of the model's groups: ordered columns have so few that noise does not hide cells of pairs.
 
         A table over fewer groups has the same noise on each of fewer cells, so associations stand out that were hidden.
         """
-        people, settings, domain = self.counts.people, self.settings, self.domain
+        people, settings = self.counts.people, self.settings
+        if not (settings.merge_pairs and any(one.variance < UNKNOWN for one in self.rounds[0])):
+            return Grouping.none(self.domain)
         total = estimate_total(self.rounds[0]) if people is None else float(people)
         noise = MEAN_ABSOLUTE * math.sqrt(self.counts.variance(self.budgets[1] / len(pairs)))
-        useful = total / (settings.usefulness * noise)
-        hidden = sum(domain.project(names).size for names in pairs) > useful * len(pairs)
-        known = any(one.variance < UNKNOWN for one in self.rounds[0])
-        if not (settings.merge_pairs and hidden and known):
-            return Grouping.none(domain)
-        most = max(FEWEST_LEVELS, math.isqrt(int(useful)))
+        most = max(FEWEST_LEVELS, math.isqrt(int(total / (settings.usefulness * noise))))
         return coarsened(self.grouping, self.one_way, most, {**dict(settings.ordered), **dict(settings.adjacent)})
 
     def _grow_for(self, number: int) -> None:
@@ -405,6 +402,7 @@ class GrowingModel:
             precision,
             variances,
             self.counts.noisier,
+            self.pairs,
             usefulness=settings.usefulness,
             most_columns=settings.most_columns,
             most_cells=settings.most_table_cells,

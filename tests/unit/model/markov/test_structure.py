@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -185,6 +186,22 @@ def test_the_first_table_chosen_is_the_one_that_lowers_the_error_most() -> None:
     candidates = {names for one in field.tree.cliques for size in (2, 3) for names in combinations(one, size)}
     best = min(candidates, key=lambda names: slow_error(field, [names], 400.0))
     assert found == [best]
+
+
+def test_a_pair_that_stands_out_is_measured_though_the_model_lacks_it() -> None:
+    """A fit may stop before it has an association, whose table would then not be measured."""
+    field, tables = fitted([("a", "b"), ("c", "d")])
+    lacking = fit(DOMAIN, [], tree=plan_tree(DOMAIN, [("a", "b"), ("c", "d")]), start=field, total=field.total).field
+    lacking = replace(lacking, potentials=tuple(one for one in field.potentials if one.domain.names != ("a", "b")))
+    pair, limits = ("a", "b"), {"usefulness": 1.0, "most_columns": 2, "most_cells": 1000}
+    assert strengths(lacking, [pair])[pair] == pytest.approx(0, abs=1e-6)
+    noisy = {pair: Measurement(pair, tables[pair], 100.0)}
+    assert choose_tables(lacking, {}, {1: 400.0}, plain, **limits) == [("c", "d")]  # type: ignore[arg-type]
+    found = choose_tables(lacking, {("c", "d"): 1.0}, {1: 400.0}, plain, noisy, **limits)  # type: ignore[arg-type]
+    assert found == [pair]
+    hidden = {pair: Measurement(pair, tables[pair], 1e9)}
+    found = choose_tables(lacking, {("c", "d"): 1.0}, {1: 400.0}, plain, hidden, **limits)  # type: ignore[arg-type]
+    assert found == [("c", "d")]
 
 
 def test_every_further_table_lowers_the_error_most_given_those_before() -> None:
