@@ -74,14 +74,17 @@ def pairs_of(names: Sequence[str]) -> list[Names]:
     return list(combinations(names, 2))
 
 
-def _shown(field: MarkovField, table: Measurement) -> float:
-    """Return the association that a noisy pair shows, less a standard error, in rows.
+def _lacking(field: MarkovField, tables: Sequence[Measurement]) -> list[float]:
+    """Return the distance from the model that each noisy pair shows, less a standard error, in rows; at least 0.
 
     A fit stops when all tables together are as far off as noise, so the model may lack an association that stands out.
     """
-    one, other = (field.marginal((name,)).values for name in table.names)
-    product = in_groups(np.outer(one, other) / max(field.total, 1.0), table.groups)
-    return association(table.values, product, table.variance, errors=1.0)
+    expected = field.marginals([one.names for one in tables])
+    found = (
+        association(one.values, in_groups(table.values, one.groups), one.variance, errors=1.0)
+        for one, table in zip(tables, expected, strict=True)
+    )
+    return [max(0.0, apart) for apart in found]
 
 
 # Assumed dependence of three columns beyond their pairs, as a share of the geometric mean of the pairs' strengths.
@@ -107,9 +110,9 @@ def parts_of(field: MarkovField, measured: Mapping[Names, Measurement]) -> Parts
     """Return all pairs and triples of columns inside cliques."""
     pairs, triples = (_subsets(field, size) for size in (2, 3))
     strength = strengths(field, pairs)
-    for pair in pairs:
-        if pair in measured:
-            strength[pair] = max(strength[pair], _shown(field, measured[pair]))
+    inside = [measured[pair] for pair in pairs if pair in measured]
+    for one, apart in zip(inside, _lacking(field, inside), strict=True):
+        strength[one.names] += apart
     beyond = [BEYOND_PAIRS * _geometric_mean([strength[pair] for pair in combinations(one, 2)]) for one in triples]
     names = [*pairs, *triples]
     expected = [table.values.reshape(-1) for table in field.marginals(names)]
