@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 # cells that the model considers empty may still be wrong: each counts as this share of a uniform distribution
 EVEN_SHARE = 0.1
+# standard errors by which a pair must differ from the model to be more than noise
+STANDS_OUT = 3.0
 
 
 def noisy_distance(noisy: Floats, expected: Floats, variance: float, errors: float = 0.0) -> float:
@@ -75,13 +77,13 @@ def pairs_of(names: Sequence[str]) -> list[Names]:
 
 
 def _lacking(field: MarkovField, tables: Sequence[Measurement]) -> list[float]:
-    """Return the distance from the model that each noisy pair shows, less a standard error, in rows; at least 0.
+    """Return the distance from the model that each noisy pair shows beyond noise, in rows.
 
     A fit stops when all tables together are as far off as noise, so the model may lack an association that stands out.
     """
     expected = field.marginals([one.names for one in tables])
     found = (
-        association(one.values, in_groups(table.values, one.groups), one.variance, errors=1.0)
+        association(one.values, in_groups(table.values, one.groups), one.variance, errors=STANDS_OUT)
         for one, table in zip(tables, expected, strict=True)
     )
     return [max(0.0, apart) for apart in found]
