@@ -65,7 +65,7 @@ def released(people: int, seed: int, target: str = "") -> tuple[Reliability, Dom
     counts = made_up_counts(codes, plan.account, plan.size.rooms, draws)
     fitted = plan.selector.run(counts, plan.account.whole)
     drawn = fitted.sample(people, draws)
-    groups = [(), *[fitted.grouping.groups] * (len(fitted.rounds) - 1)]
+    groups = [one.groups for one in counts.rounds]
     ordered = [name for name, _ in plan.selector.ordered]
     assert ordered == ["n"]
     reliability = reliability_of(study.schema, fitted, groups, drawn, ordered=ordered, target=target or None)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, final
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.data import Schema, decode_codes
@@ -154,7 +155,8 @@ class Glued(Method, tag="glued"):
 
     def _selector(self, cells: int) -> Adaptive:
         """Return the selector of tables for a model of this many cells."""
-        return choosing(self.selector, self.rounds, cells)
+        # one grouping of levels is published for all tables
+        return replace(choosing(self.selector, self.rounds, cells), merge_pairs=False)
 
 
 def reliability_of_glued(schema: Schema, people: int, published: PublishedRows) -> Reliability:

@@ -11,7 +11,7 @@ other columns; neighbours within a group differ by about a quarter of the step t
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final, final
 
@@ -23,6 +23,7 @@ from syndic.data.ranged import Ranged
 from syndic.errors import InputError
 from syndic.methods.synthesis.trust import DIGITS, ColumnTrust, ExpectedError, PairTrust, Reliability
 from syndic.model.markov import Grouping, Measurement, Synthesis
+from syndic.model.markov.measurement import in_groups
 from syndic.model.markov.score import MEAN_ABSOLUTE, noisy_distance
 
 Floats = NDArray[np.float64]
@@ -83,7 +84,7 @@ def reliability_of(
     known = _Known(schema, fitted, groups, drawn, frozenset(ordered), released or {})
     names = schema.names
     # nothing is known of a pair that was not measured: it may be as near to its limit as those that were
-    measured = [known.model(pair) for pair in combinations(names, 2) if frozenset(pair) in known.counted]
+    measured = [known.model(pair) for pair in combinations(names, 2) if frozenset(pair) in known.measured]
     shares = [strength_of(table) / max(limit_of(table), 1e-9) for table in measured]
     typical = max(_USUAL_SHARE, float(np.sqrt(np.mean(np.square(shares)))) if shares else 0.0)
     return Reliability(
@@ -122,11 +123,13 @@ class _Known:
         self.rows = max(len(next(iter(drawn.values()))), 1)
         self.groups = {name: np.array(one) for name, one in zip(schema.names, fitted.grouping.groups, strict=True)}
         self.counted: dict[frozenset[str], _Counted] = {}
+        self.coarse: dict[frozenset[str], Measurement] = {}
         self.levels: dict[str, float] = dict.fromkeys(schema.names, 0.0)
         self.tables: dict[tuple[str, ...], Floats] = {}
         for one, used in zip(fitted.rounds, groups, strict=True):
             for table in one:
                 self._add(table, used)
+        self.measured = {*self.counted, *self.coarse}
         self.margins = {name: self._margin(name) for name in schema.names}
 
     def _add(self, table: Measurement, groups: Groups) -> None:
@@ -136,6 +139,7 @@ class _Known:
                 self.levels[name] += self.domain[name] / (table.variance * table.values.size)
             table = self.fitted.grouping.gather(table)
         elif groups != self.fitted.grouping.groups:
+            self._add_coarse(table, groups)
             return
         used = self.field is None or self.field.tree.home(table.names) is not None
         for names in [*((name,) for name in table.names), *combinations(table.names, 2)]:
@@ -148,6 +152,19 @@ class _Known:
             one.values += values / variance
             one.precision += 1 / variance
             one.used += used / variance
+
+    def _add_coarse(self, table: Measurement, groups: Groups) -> None:
+        """Keep a pair that was counted over groups of the model's groups."""
+        maps = []
+        for axis in self.domain.axes(table.names):
+            of_model, of_table = np.array(self.fitted.grouping.groups[axis]), np.array(groups[axis])
+            one = np.zeros(self.grouped.sizes[axis], dtype=np.int64)
+            one[of_model] = of_table
+            if (one[of_model] != of_table).any():
+                return
+            maps.append(one)
+        if len(maps) == 2:
+            self.coarse[frozenset(table.names)] = replace(table, groups=tuple(maps))
 
     def model(self, names: tuple[str, ...]) -> Floats:
         """Return the model's counts over groups; those of the drawn rows if the model's need too much memory."""
@@ -183,12 +200,17 @@ class _Known:
         """Return the expected error of two columns; `typical` is the strength of an average pair over its limit."""
         table, counted = self.model(pair), self.counted.get(frozenset(pair))
         strength, beyond, noise = self.strength(pair), 0.0, MEAN_ABSOLUTE / 2
-        hidden = typical * limit_of(table)
+        hidden, compared = typical * limit_of(table), table
+        coarse = self.coarse.get(frozenset(pair))
+        if counted is None and coarse is not None:
+            # in the order of the schema, as all pairs are asked
+            compared = in_groups(table, coarse.groups)
+            counted = _Counted(coarse.values / coarse.variance, 1 / coarse.variance)
         if counted is not None:
-            noise = self._noise(table, counted.precision)
+            noise = self._noise(compared, counted.precision)
             # the least association that stands out of the noise of so many cells
-            hidden = HIDDEN * noise * (2 / table.size) ** 0.25
-            beyond = self._beyond(table, counted)
+            hidden = HIDDEN * noise * (2 / compared.size) ** 0.25
+            beyond = self._beyond(compared, counted)
         could = math.hypot(strength, hidden)
         related = could * noise / math.hypot(could, noise) if could + noise > 0 else 0.0
         one, other = pair
@@ -204,7 +226,7 @@ class _Known:
             expected=expected,
             strength=round(strength, DIGITS),
             limit=round(limit_of(table), DIGITS),
-            measured=counted is not None,
+            measured=frozenset(pair) in self.measured,
             held=held,
         )
 

@@ -237,7 +237,8 @@ class Vertimrf(Method, tag="vertimrf"):
         if self.local_method == "privmrf" or (self.local_method is None and self.as_published):
             published = PrivMRF(largest_clique=min(self.clique_cells, self.local_cells), cells=self.local_cells)
             return published.run
-        chosen = Adaptive(cells=self.local_cells)
+        # a party sends one grouping of levels with its tables
+        chosen = Adaptive(cells=self.local_cells, merge_pairs=False)
         return lambda curator, mu_squared, _: chosen.run(curator, mu_squared)
 
     def build(

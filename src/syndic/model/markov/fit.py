@@ -21,7 +21,7 @@ from syndic.model.markov.measurement import (
     one_way,
 )
 from syndic.model.markov.optimise import Limits, Optimiser, Problem, Progress, dual
-from syndic.model.markov.passes import Passes
+from syndic.model.markov.passes import Passes, SummedPasses
 from syndic.model.markov.tree import JunctionTree, plan_tree
 
 TARGET: Final = 0.92
@@ -75,7 +75,7 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
     tables = combine(domain, measurements)
     impossible = _impossible(domain, zeros, start)
     old = _potentials(domain, start)
-    measured = [one.names for one in tables]
+    measured = list(dict.fromkeys(one.names for one in tables))
     wanted = [*measured, *(names for names, _ in impossible)]
     if tree is None:
         tree = plan_tree(domain, [*wanted, *old])
@@ -85,9 +85,16 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
     extra = [names for names in begin if names not in measured and tree.home(names) is not None]
     passes = Passes(tree, [*measured, *extra] or [()], kernels(), threads)
     try:
-        problem = Problem.of(tables, passes.measured, total)
         limits = Limits(iterations, target, tolerance, progress)
-        logs, loss, used = optimiser(passes, problem, _flat(passes, begin), impossible, limits)
+        logs = _flat(passes, begin)
+        if all(one.groups is None for one in tables):
+            problem = Problem.of(tables, passes.measured, total)
+            logs, loss, used = optimiser(passes, problem, logs, impossible, limits)
+        else:
+            summed = SummedPasses(passes, tables, logs)
+            problem = Problem.of(tables, summed.measured, total)
+            change, loss, used = optimiser(summed, problem, np.zeros(summed.measured), impossible, limits)
+            logs = logs + summed.lifted(change)
         beliefs = tuple(passes.settle())
     finally:
         passes.close()

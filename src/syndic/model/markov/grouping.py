@@ -1,7 +1,7 @@
 """Levels that are too rare to distinguish from noise are counted as one group, and separated again afterwards."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, final
 
@@ -12,7 +12,8 @@ from syndic.data import Domain, Factor
 from syndic.data.column import code_type
 from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
-from syndic.model.markov.measurement import Impossible, Measurement
+from syndic.model.markov.levels import merge_neighbours
+from syndic.model.markov.measurement import Impossible, Measurement, in_groups
 
 
 @final
@@ -45,6 +46,11 @@ class Grouping:
     def _maps(self) -> dict[str, NDArray[np.int64]]:
         return {name: np.array(one) for name, one in zip(self.domain.names, self.groups, strict=True)}
 
+    def then(self, coarser: "Grouping") -> "Grouping":
+        """Return the grouping of levels whose groups are put into groups themselves."""
+        both = zip(self.groups, coarser.groups, strict=True)
+        return Grouping(self.domain, tuple(tuple(others[group] for group in one) for one, others in both))
+
     def recode(self, codes: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Return the groups of coded rows."""
         sizes = dict(zip(self.domain.names, self.domain_of_groups.sizes, strict=True))
@@ -58,13 +64,14 @@ class Grouping:
 
     def gather(self, table: Measurement) -> Measurement:
         """Return a table over all levels summed to groups, with the mean variance of a group."""
-        values = table.values
-        for axis, name in enumerate(table.names):
-            groups = self._maps[name]
-            sums = np.zeros((int(groups.max()) + 1, *np.delete(values.shape, axis)))
-            np.add.at(sums, groups, np.moveaxis(values, axis, 0))
-            values = np.moveaxis(sums, 0, axis)
+        values = in_groups(table.values, [self._maps[name] for name in table.names])
         return Measurement(table.names, values, table.variance * table.values.size / values.size)
+
+    def grouped(self, table: Measurement) -> Measurement:
+        """Return a table over groups with the group of every level, or as it is if every level is its own group."""
+        if self.domain_of_groups == self.domain:
+            return table
+        return replace(table, groups=tuple(self._maps[name] for name in table.names))
 
     def zeros(self, zeros: Iterable[Impossible]) -> list[Impossible]:
         """Return impossible cells over groups; only columns without groups may have them."""
@@ -155,3 +162,23 @@ def group_rare(
         one[common] = np.arange(len(common))
         groups.append(tuple(int(group) for group in one))
     return Grouping(domain, tuple(groups))
+
+
+def coarsened(
+    grouping: Grouping, one_way: Mapping[str, NDArray[np.float64]], most: int, ordered: Mapping[str, int]
+) -> Grouping:
+    """Return groups of a grouping's groups: of ordered columns with many more than `most`, neighbours are put together.
+
+    `ordered` says how many levels of a column are in order; each of those that follow stays by itself. A column is
+    merged if that halves the cells of its table with another such column.
+    """
+    found = []
+    for name, one in zip(grouping.domain.names, grouping.groups, strict=True):
+        groups = np.arange(max(one) + 1)
+        if name in ordered and groups.size**2 > 2 * most**2:
+            counts = np.bincount(one, np.maximum(one_way[name], 0.0)).astype(np.float64)
+            last = one[ordered[name] - 1] + 1
+            groups = merge_neighbours(counts[:last], min(most, last))
+            groups = np.append(groups, groups.max() + 1 + np.arange(counts.size - last))
+        found.append(tuple(groups.tolist()))
+    return Grouping(grouping.domain_of_groups, tuple(found))

@@ -17,11 +17,15 @@ UNKNOWN: Final = 1e18
 @final
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A table of noisy counts over some columns; `variance` is that of one cell's noise. Public: it has noise."""
+    """A table of noisy counts over some columns; `variance` is that of one cell's noise. Public: it has noise.
+
+    `groups`: where cells are of groups of the domain's levels, the group of every level of each column.
+    """
 
     names: tuple[str, ...]
     values: NDArray[np.float64] = field(repr=False)
     variance: float
+    groups: tuple[NDArray[np.int64], ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.values.ndim != len(self.names) or len(set(self.names)) != len(self.names):
@@ -48,6 +52,15 @@ def check_shape(domain: Domain, names: Sequence[str], values: NDArray[Any]) -> N
         raise InputError(f"the table {list(names)} has shape {values.shape}; its columns have {sizes} levels")
 
 
+def in_groups(table: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | None) -> NDArray[np.float64]:
+    """Return a table of levels summed to groups; as it is without groups."""
+    for axis, one in enumerate(groups or ()):
+        sums = np.zeros((int(one.max()) + 1, *np.delete(table.shape, axis)))
+        np.add.at(sums, one, np.moveaxis(table, axis, 0))
+        table = np.moveaxis(sums, 0, axis)
+    return table
+
+
 def in_order(domain: Domain, names: Sequence[str], values: NDArray[Any]) -> tuple[tuple[str, ...], NDArray[Any]]:
     """Return the table with its columns in the domain's order."""
     axes = domain.axes(names)
@@ -56,14 +69,20 @@ def in_order(domain: Domain, names: Sequence[str], values: NDArray[Any]) -> tupl
 
 
 def combine(domain: Domain, measurements: Sequence[Measurement]) -> list[Measurement]:
-    """Return one table per set of columns, in the domain's order; repeated ones are averaged by inverse variance."""
+    """Return one table per set of columns, in the domain's order; repeated ones are averaged by inverse variance.
+
+    Tables of groups follow, as they are.
+    """
     sums: dict[tuple[str, ...], tuple[NDArray[np.float64], float]] = {}
     for one in measurements:
+        if one.groups is not None:
+            continue
         check_shape(domain, one.names, one.values)
         names, values = in_order(domain, one.names, one.values)
         before, precision = sums.get(names, (np.zeros(values.shape), 0.0))
         sums[names] = (before + values / one.variance, precision + 1 / one.variance)
-    return [Measurement(names, total / precision, 1 / precision) for names, (total, precision) in sums.items()]
+    levels = [Measurement(names, total / precision, 1 / precision) for names, (total, precision) in sums.items()]
+    return [*levels, *(one for one in measurements if one.groups is not None)]
 
 
 def estimate_total(measurements: Sequence[Measurement]) -> float:
@@ -81,7 +100,7 @@ def one_way(domain: Domain, tables: Sequence[Measurement]) -> dict[tuple[str, ..
     A count is raised to at least a quarter of its standard deviation and half a row.
     """
     sums: dict[str, tuple[NDArray[np.float64], float]] = {}
-    for one in tables:
+    for one in (one for one in tables if one.groups is None):
         for axis, name in enumerate(one.names):
             counts = one.values.sum(axis=tuple(other for other in range(one.values.ndim) if other != axis))
             precision = counts.size / (one.variance * one.values.size)

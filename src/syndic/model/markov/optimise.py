@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.model.markov.measurement import Measurement
-from syndic.model.markov.passes import Passes
+from syndic.model.markov.passes import AnyPasses
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
@@ -29,7 +29,7 @@ def dot(left: Floats, right: Floats) -> float:
     return float(np.einsum("i,i->", left, right))
 
 
-def longest(passes: Passes, direction: Floats) -> float:
+def longest(passes: AnyPasses, direction: Floats) -> float:
     """Return the largest step of one pass along a direction."""
     most = min(LONGEST, LONGEST_SUM / len(passes.sets))
     return most / max(float(np.abs(direction).max()), 1e-300)
@@ -89,12 +89,12 @@ class Optimiser(Protocol):
     """Optimises the logarithms of a model from a starting point."""
 
     def __call__(
-        self, passes: Passes, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits
+        self, passes: AnyPasses, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits
     ) -> tuple[Floats, float, int]:
         """Return logarithms, loss and number of passes; `passes` ends at that model."""
 
 
-def dual(passes: Passes, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits) -> tuple[Floats, float, int]:
+def dual(passes: AnyPasses, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits) -> tuple[Floats, float, int]:
     """Proximal steps, each through its dual problem by limited-memory BFGS.
 
     A step minimises the sum of squares plus `pull` * total times the Kullback-Leibler divergence from the model before
@@ -150,7 +150,7 @@ def _descend(search: "_Search", scale: Floats, history: "_History", zeros: Zeros
 class _Search:
     """The current point of the dual, and line search along a direction. `fixed` is the start of the proximal step."""
 
-    def __init__(self, passes: Passes, problem: Problem, active: NDArray[np.bool_]) -> None:
+    def __init__(self, passes: AnyPasses, problem: Problem, active: NDArray[np.bool_]) -> None:
         self.passes, self.problem, self.active = passes, problem, active
         self.used = self.begun = 0
 

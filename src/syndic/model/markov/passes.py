@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from syndic.model.markov.clique import CliqueState
 from syndic.model.markov.kernels import Floats, Integers, Kernels
 from syndic.model.markov.log_space import calibrate
+from syndic.model.markov.measurement import Measurement
 from syndic.model.markov.tree import JunctionTree
 
 # cells of a clique below which another thread does not pay off
@@ -160,3 +161,59 @@ class Passes:
 def _ratio(new: Floats, old: Floats) -> Floats:
     # impossible cells stay impossible: 0 / 0 is 0
     return np.divide(new, old, out=np.zeros_like(new), where=old > 0)
+
+
+@final
+class SummedPasses:
+    """A model that starts at `base` and is changed by tables, some of which are over groups of levels.
+
+    A cell over groups is the sum of its cells over levels, which share its logarithm.
+    """
+
+    def __init__(self, passes: Passes, tables: Sequence[Measurement], base: Floats) -> None:
+        """Work out which cells of the passes belong to each cell of the tables."""
+        slots = dict(zip(passes.sets, passes.slots, strict=False))
+        cells, levels, begin = [], [], 0
+        for one in tables:
+            slot = slots[one.names]
+            levels.append(np.arange(slot.start, slot.stop))
+            cells.append(begin + (np.arange(one.values.size) if one.groups is None else _cells(one.groups)))
+            begin += one.values.size
+        self.passes, self.base, self.measured = passes, base, begin
+        self.sets = [one.names for one in tables]
+        self._levels, self._cells = np.concatenate(levels), np.concatenate(cells)
+
+    def lifted(self, logs: Floats) -> Floats:
+        """Return the logarithms of the passes' tables: every level has those of its groups."""
+        return np.bincount(self._levels, logs[self._cells], self.passes.measured).astype(np.float64)
+
+    def start(self, logs: Floats, impossible: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]] = ()) -> Floats:
+        """Restart from the base and these logarithms; return the tables' probabilities."""
+        self.passes.start(self.base + self.lifted(logs), impossible)
+        return self.values
+
+    def advance(self, logs: Floats) -> Floats:
+        """Multiply the model by exp of `logs`; return the new probabilities."""
+        self.passes.advance(self.lifted(logs))
+        return self.values
+
+    @property
+    def values(self) -> Floats:
+        """The probabilities of the tables' cells."""
+        return np.bincount(self._cells, self.passes.values[self._levels], self.measured).astype(np.float64)
+
+    @property
+    def log_total(self) -> float:
+        """The logarithm of the model's mass."""
+        return self.passes.log_total
+
+
+AnyPasses = Passes | SummedPasses
+
+
+def _cells(groups: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the cell over groups of every cell over levels, the last column fastest."""
+    cells = np.zeros(1, dtype=np.int64)
+    for one in groups:
+        cells = (cells[:, None] * (int(one.max()) + 1) + one).reshape(-1)
+    return cells

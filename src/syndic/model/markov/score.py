@@ -15,26 +15,41 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.model.markov.counts import Names
 from syndic.model.markov.field import MarkovField
-from syndic.model.markov.measurement import Measurement
+from syndic.model.markov.measurement import Measurement, in_groups
 
 Floats = NDArray[np.float64]
 # mean absolute value of a standard normal variable
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 # cells that the model considers empty may still be wrong: each counts as this share of a uniform distribution
 EVEN_SHARE = 0.1
+# standard errors by which a pair must differ from the model to be more than noise
+STANDS_OUT = 3.0
 
 
-def noisy_distance(noisy: Floats, expected: Floats, variance: float) -> float:
+def noisy_distance(noisy: Floats, expected: Floats, variance: float, errors: float = 0.0) -> float:
     """Estimate the l1 distance between the table behind `noisy` and `expected`, in rows; negative if noise explains it.
 
     The squared deviation of a cell is assumed to be c times its expected count. c is estimated by least squares from
     squared deviations minus the variance of the noise, so that large, informative cells count more than small ones.
+    `errors`: how many standard errors of c, as noise alone would have them, are subtracted.
     """
     weights = np.maximum(expected, 0.0)
     weights = weights + EVEN_SHARE * max(float(weights.sum()), 1.0) / weights.size
     excess = np.square(noisy - expected) - variance
-    factor = float((weights * excess).sum() / np.square(weights).sum())
+    squares = float(np.square(weights).sum())
+    factor = float((weights * excess).sum()) / squares - errors * variance * math.sqrt(2 / squares)
     return math.copysign(MEAN_ABSOLUTE * math.sqrt(abs(factor)) * float(np.sqrt(weights).sum()), factor)
+
+
+def association(noisy: Floats, expected: Floats, variance: float, errors: float = 0.0) -> float:
+    """Estimate the l1 distance of a pair's table from `expected` beyond that of its margins, in rows; or negative.
+
+    Row and column means are taken out of the difference: a model has the margins already, so they would add noise only.
+    """
+    apart = noisy - expected
+    apart = apart - apart.mean(axis=0) - apart.mean(axis=1, keepdims=True) + apart.mean()
+    left = math.prod(size - 1 for size in apart.shape) / apart.size
+    return noisy_distance(expected + apart, expected, left * variance, errors)
 
 
 def outside_scores(field: MarkovField, pairs: Mapping[Names, Measurement]) -> dict[Names, float]:
@@ -42,7 +57,7 @@ def outside_scores(field: MarkovField, pairs: Mapping[Names, Measurement]) -> di
     outside = [names for names in pairs if field.tree.home(names) is None]
     expected = field.marginals(outside)
     return {
-        names: noisy_distance(pairs[names].values, table.values, pairs[names].variance)
+        names: association(pairs[names].values, in_groups(table.values, pairs[names].groups), pairs[names].variance)
         for names, table in zip(outside, expected, strict=True)
     }
 
@@ -59,6 +74,19 @@ def strengths(field: MarkovField, pairs: Iterable[Names]) -> dict[Names, float]:
 def pairs_of(names: Sequence[str]) -> list[Names]:
     """Return all pairs, in order."""
     return list(combinations(names, 2))
+
+
+def _lacking(field: MarkovField, tables: Sequence[Measurement]) -> list[float]:
+    """Return the distance from the model that each noisy pair shows beyond noise, in rows.
+
+    A fit stops when all tables together are as far off as noise, so the model may lack an association that stands out.
+    """
+    expected = field.marginals([one.names for one in tables])
+    found = (
+        association(one.values, in_groups(table.values, one.groups), one.variance, errors=STANDS_OUT)
+        for one, table in zip(tables, expected, strict=True)
+    )
+    return [max(0.0, apart) for apart in found]
 
 
 # Assumed dependence of three columns beyond their pairs, as a share of the geometric mean of the pairs' strengths.
@@ -80,10 +108,13 @@ class Parts:
         return np.array([np.minimum(table / deviation, 1.0).sum() for table in self.expected])
 
 
-def parts_of(field: MarkovField) -> Parts:
+def parts_of(field: MarkovField, measured: Mapping[Names, Measurement]) -> Parts:
     """Return all pairs and triples of columns inside cliques."""
     pairs, triples = (_subsets(field, size) for size in (2, 3))
     strength = strengths(field, pairs)
+    inside = [measured[pair] for pair in pairs if pair in measured]
+    for one, apart in zip(inside, _lacking(field, inside), strict=True):
+        strength[one.names] += apart
     beyond = [BEYOND_PAIRS * _geometric_mean([strength[pair] for pair in combinations(one, 2)]) for one in triples]
     names = [*pairs, *triples]
     expected = [table.values.reshape(-1) for table in field.marginals(names)]
@@ -97,6 +128,7 @@ def choose_tables(
     precision: Mapping[Names, float],
     variances: Mapping[int, float],
     noisier: Callable[[Domain], float | None],
+    measured: Mapping[Names, Measurement] | None = None,
     *,
     usefulness: float,
     most_columns: int,
@@ -107,9 +139,9 @@ def choose_tables(
     The error of a part is modelled as s e / (s + e): s is its strength, the loss if it is not measured at all, and e
     the mean absolute noise of its effective cells, from all tables that contain it. Tables are added greedily; the
     number of tables with the smallest total error is used. `noisier` gives a table's relative variance, None if it
-    cannot be counted. Everything is computed from noisy tables.
+    cannot be counted, and `measured` the noisy pairs. Everything is computed from noisy tables.
     """
-    parts = parts_of(field)
+    parts = parts_of(field, measured or {})
     domains = {names: field.domain.project(names) for names in _subsets(field, *range(2, most_columns + 1))}
     noisy = {names: noisier(domain) for names, domain in domains.items()}
     candidates = [names for names, times in noisy.items() if times is not None]

@@ -22,7 +22,7 @@ from syndic.document import Document
 from syndic.model.markov.counts import Counts, Names, Synthesis
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.fit import TARGET, fit
-from syndic.model.markov.grouping import Grouping, group_rare
+from syndic.model.markov.grouping import Grouping, coarsened, group_rare
 from syndic.model.markov.levels import (
     TAIL_HALVINGS,
     group_ordered,
@@ -44,6 +44,8 @@ TABLES_EACH_COLUMN = (Fraction(2, 3), Fraction(1), Fraction(4, 3), Fraction(2), 
 FOUND_EACH_COLUMN = Fraction(1, 4)
 # a group in a tail has at least so many standard deviations of the noise on a level
 LEAST_IN_TAIL = 4.0
+# pairs are counted over at least so many groups of levels of a column: two would hide what is not monotone
+FEWEST_LEVELS = 3
 
 
 class RoundLimit(Document):
@@ -64,6 +66,7 @@ class Adaptive(Document):
         pair_share: Share of the budget for all pairs.
         parity_share: Share of the budget to find sets of three to five columns that no pair shows; 0 for none.
         usefulness: A table is measured if its mean count is at least this many times the mean absolute noise.
+        merge_pairs: Whether pairs of ordered columns are measured over so few groups that they are useful in this way.
         most_columns: The most columns of a table.
         most_table_cells: The most cells of a table.
         most_levels: The most groups of levels of a column.
@@ -86,6 +89,7 @@ class Adaptive(Document):
     pair_share: Fraction = Fraction(1, 5)
     parity_share: Fraction = Fraction(0)
     usefulness: float = 2.0
+    merge_pairs: bool = True
     most_columns: int = 5
     most_table_cells: int = 32_768
     most_levels: int = 64
@@ -212,7 +216,7 @@ class Adaptive(Document):
                 model.hold(scan.standing_out(model.field, counts.parities(scan.sets, budget, scan.levels)))
             else:
                 tables = model.choose()  # SELECT, from noisy tables alone
-                model.fit(counts.measure(tables, budget, model.grouping))  # MEASURE, with noise
+                model.fit(counts.measure(tables, budget, model.asked))  # MEASURE, with noise
         return model.synthesis
 
 
@@ -227,8 +231,8 @@ class OneShot(Adaptive):
 class GrowingModel:
     """The model during a run, and everything measured for it; it reads nothing else about the rows.
 
-    `choose` returns the tables of the next round, `fit` adds their noisy counts; after the last round, `synthesis` can
-    be sampled.
+    `choose` returns the tables of the next round, over the groups of `asked`, `fit` adds their noisy counts; after the
+    last round, `synthesis` can be sampled.
     """
 
     field: MarkovField
@@ -248,20 +252,38 @@ class GrowingModel:
         self.settings, self.counts, self.threads, self.progress = settings, counts, threads, progress
         self.budgets = settings.budgets(mu_squared)
         self.rounds: list[Sequence[Measurement]] = []
-        self.grouping = Grouping.none(counts.domain)
+        self.later: list[Measurement] = []
+        self.grouping = self.asked = Grouping.none(counts.domain)
         self.found: tuple[Names, ...] = ()
         self._zeros = zeros
         self._grown = 0
 
     def choose(self) -> list[Names]:
-        """Return the tables of the next round, over the groups of `grouping`: columns, pairs, then selected tables."""
+        """Return the tables of the next round, over the groups of `asked`: columns, pairs, then selected tables."""
         settings, number = self.settings, len(self.rounds)
         if number == 0:
             return settings.first(self.counts.domain)
         if number == 1:
-            return settings.pairs(self.domain)
+            pairs = settings.pairs(self.domain)
+            self.coarse = self._coarse(pairs)
+            self.asked = self.grouping.then(self.coarse)
+            return pairs
+        self.asked = self.grouping
         self._grow_for(number)
         return self.chosen(self.budgets[-1])
+
+    def _coarse(self, pairs: Sequence[Names]) -> Grouping:
+        """Return groups of the model's groups: ordered columns have so few that noise does not hide cells of pairs.
+
+        A table over fewer groups has the same noise on each of fewer cells, so associations stand out that were hidden.
+        """
+        people, settings = self.counts.people, self.settings
+        if not (settings.merge_pairs and any(one.variance < UNKNOWN for one in self.rounds[0])):
+            return Grouping.none(self.domain)
+        total = estimate_total(self.rounds[0]) if people is None else float(people)
+        noise = MEAN_ABSOLUTE * math.sqrt(self.counts.variance(self.budgets[1] / len(pairs)))
+        most = max(FEWEST_LEVELS, math.isqrt(int(total / (settings.usefulness * noise))))
+        return coarsened(self.grouping, self.one_way, most, {**dict(settings.ordered), **dict(settings.adjacent)})
 
     def _grow_for(self, number: int) -> None:
         """Grow the model by all steps before a round of selected tables that were not made yet."""
@@ -296,7 +318,9 @@ class GrowingModel:
             self.group(opened)
             return
         if len(self.rounds) == 2:
+            opened = [self.coarse.grouped(one) for one in opened]
             self.pairs = {one.names: one for one in opened if len(one.names) == 2}
+        self.later.extend(opened)
         last = len(self.rounds) == 2 + self.settings.rounds
         start = None if len(self.rounds) == 2 else self.field
         if last:  # where parties count tables together there may have been no traffic for some
@@ -381,6 +405,7 @@ class GrowingModel:
             precision,
             variances,
             self.counts.noisier,
+            self.pairs,
             usefulness=settings.usefulness,
             most_columns=settings.most_columns,
             most_cells=settings.most_table_cells,
@@ -394,8 +419,7 @@ class GrowingModel:
         """Return the noisy tables that fit into a clique of the model."""
         gathered = [self.grouping.gather(one) for one in self.rounds[0]]
         place = {name: 1 << axis for axis, name in enumerate(self.domain.names)}
-        later = [one for tables in self.rounds[1:] for one in tables]
-        return gathered + [one for one in later if self.structure.holds(sum(place[name] for name in one.names))]
+        return gathered + [one for one in self.later if self.structure.holds(sum(place[name] for name in one.names))]
 
     def fitted(self, start: MarkovField | None, iterations: int, only: Sequence[Names] = ()) -> MarkovField:
         """Fit the model to all tables that fit into its cliques, or to those of some sets completely."""

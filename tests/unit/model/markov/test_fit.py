@@ -21,6 +21,7 @@ from syndic.model.markov import (
     fit,
     plan_tree,
 )
+from syndic.model.markov.measurement import in_groups
 from syndic.model.markov.optimise import Optimiser, dual
 from syndic_lab.bench.model.mirror import mirror
 from unit.model.markov.joint import column_sets, domains, joint, noisy
@@ -73,6 +74,29 @@ def test_tables_without_noise_are_met_with_the_greatest_entropy(optimiser: Optim
     first, second, middle = (full.project(names).values for names in (("a", "b"), ("b", "c"), ("b",)))
     expected = first[:, :, None] * second[None] / middle[None, :, None]
     np.testing.assert_allclose(field.marginal(("a", "b", "c")).values, expected, atol=0.3)
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_tables_over_groups_of_levels_are_met_beside_tables_over_levels(optimiser: Optimiser) -> None:
+    full = Factor(DOMAIN, table(7))
+    groups = np.array([0, 1, 0]), np.array([0, 0, 1, 1])
+    coarse = in_groups(full.project(("a", "c")).values, groups)
+    assert coarse[0, 1] == pytest.approx(full.project(("a", "c")).values[[0, 2], 2:].sum())
+    tables = [
+        *(Measurement(names, full.project(names).values, 1e-4) for names in (("a",), ("c",), ("a", "b"))),
+        Measurement(("a", "c"), coarse, 1e-4, groups),
+    ]
+    field = fit(DOMAIN, tables, optimiser=optimiser, target=0, iterations=3000, tolerance=1e-9).field
+    found = field.marginal(("a", "c")).values
+    np.testing.assert_allclose(in_groups(found, groups), coarse, atol=0.3)
+    np.testing.assert_allclose(found.sum(axis=0), tables[1].values, atol=0.3)
+    # within a cell of groups nothing is known of the pair: the margins decide
+    inside = found[np.ix_([0, 2], [2, 3])]
+    np.testing.assert_allclose(inside[0, 0] * inside[1, 1], inside[0, 1] * inside[1, 0], rtol=0.01)
+    # a table over levels of the same columns is another one, and both are fitted
+    both = [*tables, Measurement(("a", "c"), full.project(("a", "c")).values, 1e-2)]
+    field = fit(DOMAIN, both, start=field, optimiser=optimiser, target=0, iterations=3000, tolerance=1e-9).field
+    np.testing.assert_allclose(field.marginal(("a", "c")).values, full.project(("a", "c")).values, atol=2.0)
 
 
 @given(domains(5), st.data())

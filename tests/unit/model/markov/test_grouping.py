@@ -6,7 +6,7 @@ import pytest
 from syndic.data import Domain, Factor
 from syndic.errors import InputError
 from syndic.model.markov import Grouping, Impossible, Measurement
-from syndic.model.markov.grouping import group_rare
+from syndic.model.markov.grouping import coarsened, group_rare
 
 DOMAIN = Domain(("a", "b"), (5, 2))
 GROUPING = Grouping(DOMAIN, ((0, 2, 1, 2, 2), (0, 1)))
@@ -101,3 +101,28 @@ def test_of_ordered_levels_only_neighbours_are_grouped() -> None:
     found = group_rare(Domain(("a",), (7,)), [counts], least=1.0, most_levels=10, adjacent={"a": 6})
     assert found.groups == ((0, 1, 2, 2, 3, 4, 5),), "both ends apart, and the last level, for missing values, alone"
     assert group_rare(Domain(("a",), (7,)), [counts], least=1.0, most_levels=10).groups == ((2, 0, 2, 2, 1, 2, 2),)
+
+
+def test_neighbouring_groups_are_put_together_where_that_halves_the_cells() -> None:
+    domain = Domain(("nominal", "ordered", "few"), (9, 9, 4))
+    grouping = Grouping(domain, (tuple(range(9)), (0, 0, 1, 2, 3, 4, 5, 6, 7), (0, 1, 2, 3)))
+    one_way = {
+        "nominal": np.ones(9),
+        "ordered": np.array([5.0, 5, 10, 10, 10, 10, 10, 10, 3]),
+        "few": np.ones(4),
+    }
+    # the last level of the ordered column is no number, but "missing"
+    found = coarsened(grouping, one_way, 3, {"ordered": 8, "few": 4})
+    assert found.domain == grouping.domain_of_groups
+    assert found.groups == (tuple(range(9)), (0, 0, 1, 1, 1, 2, 2, 3), (0, 1, 2, 3))
+    both = grouping.then(found)
+    assert both.domain == domain
+    assert both.groups[1] == (0, 0, 0, 1, 1, 1, 2, 2, 3)
+
+
+def test_a_table_over_groups_knows_the_group_of_every_level() -> None:
+    table = Measurement(("b", "a"), np.ones((2, 3)), 4.0)
+    groups = GROUPING.grouped(table).groups
+    assert groups is not None
+    assert [one.tolist() for one in groups] == [[0, 1], [0, 2, 1, 2, 2]]
+    assert Grouping.none(DOMAIN).grouped(table) is table

@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.model.markov import Adaptive, Grouping, Impossible, OneShot, Synthesis
+from syndic.model.markov import Adaptive, Grouping, GrowingModel, Impossible, Measurement, OneShot, Synthesis
+from syndic.model.markov.measurement import UNKNOWN
 from unit.model.markov.selection import Codes, Recorder, Replay, chain, curator
 
 DOMAIN = Domain(tuple("abcdef"), (4, 3, 5, 2, 6, 3))
@@ -216,3 +217,57 @@ def test_many_levels_in_order_are_merged_into_as_many_groups_of_neighbours_as_th
     assert list(age[:40]) == sorted(age[:40])
     assert age.count(15) == 1
     assert {age[:40].count(group) for group in range(15)} <= {2, 3}
+
+
+def related(columns: int, levels: int, people: int, seed: int) -> tuple[Codes, Domain]:
+    """Return columns of which every two neighbours, the first with the second and so on, follow one hidden number."""
+    draws = np.random.default_rng([seed, 9])
+    names = tuple(f"c{place:02d}" for place in range(columns))
+    hidden = np.repeat(draws.normal(size=(people, columns // 2)), 2, axis=1)
+    values = hidden + draws.normal(size=hidden.shape)
+    codes = {name: (values[:, place].argsort().argsort() * levels) // people for place, name in enumerate(names)}
+    return codes, Domain(names, (levels,) * columns)
+
+
+def found_pairs(settings: Adaptive, seed: int) -> float:
+    """Return the share of related pairs that the first tree of the model has."""
+    codes, domain = related(16, 16, 20_000, seed)
+    counts, _ = curator(codes, domain, seed=seed)
+    model = GrowingModel(settings, counts, Fraction(1, 200))
+    for budget in model.budgets[:2]:
+        model.fit(counts.measure(model.choose(), budget, model.asked))
+    model.grow(1)
+    names = domain.names
+    return float(np.mean([pair in model.structure.edges for pair in zip(names[::2], names[1::2], strict=True)]))
+
+
+def test_pairs_that_noise_hides_over_all_levels_are_found_over_few() -> None:
+    ordered = tuple((f"c{place:02d}", 16) for place in range(16))
+    merged, whole = (
+        [found_pairs(OneShot(adjacent=ordered, merge_pairs=merge), seed) for seed in range(3)]
+        for merge in (True, False)
+    )
+    assert np.mean(merged) >= 0.75
+    assert np.mean(whole) <= 0.1
+
+
+def test_pairs_over_groups_are_within_the_plan_and_fitted() -> None:
+    codes, domain = related(6, 12, 2_000, 0)
+    record = Recorder(curator(codes, domain)[0])
+    selector = OneShot(cells=20_000, growth=2, adjacent=tuple((name, 12) for name in domain.names))
+    found = selector.run(record, Fraction(1, 100))
+    groups = [grouping.domain_of_groups for _, _, grouping in record.asked]
+    assert max(groups[1].sizes) == 3
+    assert groups[2] == found.field.domain
+    assert [one.values.shape for one in found.rounds[1]] == [
+        groups[1].project(one.names).sizes for one in found.rounds[1]
+    ]
+    again = selector.run(Replay(record), Fraction(1, 100))
+    np.testing.assert_array_equal(found.marginal(("c00", "c01")).values, again.marginal(("c00", "c01")).values)
+
+
+def test_a_lost_first_round_merges_nothing() -> None:
+    model = GrowingModel(OneShot(), curator(chain(DOMAIN, 100), DOMAIN)[0], BUDGET)
+    model.fit([Measurement(names, np.zeros(DOMAIN.project(names).sizes), UNKNOWN) for names in model.choose()])
+    model.choose()
+    assert model.asked == Grouping.none(DOMAIN)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +14,16 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.model.markov import MarkovField, Measurement, fit, plan_tree, triangulate
-from syndic.model.markov.score import BEYOND_PAIRS, choose_tables, noisy_distance, outside_scores, pairs_of, strengths
+from syndic.model.markov.score import (
+    BEYOND_PAIRS,
+    MEAN_ABSOLUTE,
+    association,
+    choose_tables,
+    noisy_distance,
+    outside_scores,
+    pairs_of,
+    strengths,
+)
 from syndic.model.markov.structure import Structure, grow, grow_forest, start_structure
 from unit.model.markov.selection import Names, chain
 
@@ -123,6 +133,25 @@ def test_noise_alone_scores_nothing_on_average() -> None:
     assert found == pytest.approx(np.abs(moved - expected).sum(), rel=0.35)
 
 
+def test_the_margins_of_a_pair_are_not_its_association() -> None:
+    draws = np.random.default_rng(4)
+    expected = draws.gamma(2.0, 50.0, (6, 2))
+    margins = draws.normal(0, 40, (6, 1)) + draws.normal(0, 40, (1, 2))
+    assert noisy_distance(expected + margins, expected, 1.0) > 100
+    assert association(expected + margins, expected, 1e-6) == pytest.approx(0, abs=0.1)
+    assert association(np.full((6, 1), 9.0), np.ones((6, 1)), 1.0) == 0
+    # what is no margin counts in full, with less noise: five of the twelve squares are left
+    expected, cross = np.full((6, 2), 200.0), 20 * np.outer([1, 1, 1, -1, -1, -1], [1, -1])
+    both: list[list[float]] = [[], []]
+    for _ in range(300):
+        noisy = expected + cross + draws.normal(0, 10, expected.shape)
+        for found, score in zip(both, (association, noisy_distance), strict=True):
+            found.append(score(noisy, expected, 100.0))
+    # an l1 distance is taken from squares: of equal deviations it is sqrt(2/pi) of what it is
+    assert np.mean(both[0]) == pytest.approx(MEAN_ABSOLUTE * np.abs(cross).sum(), rel=0.05)
+    assert np.std(both[0]) < np.std(both[1])
+
+
 def plain(table: Domain) -> float:
     """Say that every table has the same noise."""
     del table
@@ -155,6 +184,22 @@ def test_the_first_table_chosen_is_the_one_that_lowers_the_error_most() -> None:
     candidates = {names for one in field.tree.cliques for size in (2, 3) for names in combinations(one, size)}
     best = min(candidates, key=lambda names: slow_error(field, [names], 400.0))
     assert found == [best]
+
+
+def test_a_pair_that_stands_out_is_measured_though_the_model_lacks_it() -> None:
+    """A fit may stop before it has an association, whose table would then not be measured."""
+    field, tables = fitted([("a", "b"), ("c", "d")])
+    lacking = fit(DOMAIN, [], tree=plan_tree(DOMAIN, [("a", "b"), ("c", "d")]), start=field, total=field.total).field
+    lacking = replace(lacking, potentials=tuple(one for one in field.potentials if one.domain.names != ("a", "b")))
+    pair, limits = ("a", "b"), {"usefulness": 1.0, "most_columns": 2, "most_cells": 1000}
+    assert strengths(lacking, [pair])[pair] == pytest.approx(0, abs=1e-6)
+    noisy = {pair: Measurement(pair, tables[pair], 100.0)}
+    assert choose_tables(lacking, {}, {1: 400.0}, plain, **limits) == [("c", "d")]  # type: ignore[arg-type]
+    found = choose_tables(lacking, {("c", "d"): 1.0}, {1: 400.0}, plain, noisy, **limits)  # type: ignore[arg-type]
+    assert found == [pair]
+    hidden = {pair: Measurement(pair, tables[pair], 1e9)}
+    found = choose_tables(lacking, {("c", "d"): 1.0}, {1: 400.0}, plain, hidden, **limits)  # type: ignore[arg-type]
+    assert found == [("c", "d")]
 
 
 def test_every_further_table_lowers_the_error_most_given_those_before() -> None:

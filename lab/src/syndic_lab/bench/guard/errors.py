@@ -29,6 +29,7 @@ from syndic.model.gram.fit import regress
 from syndic.privacy import Unit
 from syndic.study import Release
 from syndic_lab.bench.guard.people import SIZES, codes, people, released, schema_of, study_of
+from syndic_lab.bench.interactions import missed
 
 Found = tuple[str, str, float]
 Vector = NDArray[np.float64]
@@ -59,6 +60,7 @@ def errors(seed: int, epsilon: float = 1.0) -> Iterator[Found]:
             "distance of all pairs of columns",
             _mean_distance(released(protocol, unit, epsilon, seed, apart=unit == _REPLACE)),
         )
+    yield "exclusive or of three columns, five parties", "rows that do not agree", missed(3, seed, epsilon)
     seeds = [_REPEATS * seed + place for place in range(_REPEATS)]
     for name, metric, (protocol, distance) in (
         ("products across two parties", "error of coefficients", _of_gram(Gram())),

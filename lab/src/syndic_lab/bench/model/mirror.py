@@ -1,10 +1,12 @@
 """Mirror descent, which fits are compared with."""
 
 from syndic.model.markov.optimise import RESTART, Floats, Limits, Problem, Zeros, dot, longest
-from syndic.model.markov.passes import Passes
+from syndic.model.markov.passes import AnyPasses
 
 
-def mirror(passes: Passes, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits) -> tuple[Floats, float, int]:
+def mirror(
+    passes: AnyPasses, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits
+) -> tuple[Floats, float, int]:
     """Entropic mirror descent with a line search (McKenna, Sheldon and Miklau 2019).
 
     A step that gains too little is taken back in part by the next one: no copy of the cells is kept.

@@ -59,6 +59,11 @@ class Plan:
         return range(3)
 
     @property
+    def many(self) -> Sequence[int]:
+        """Ten runs of the synthesis, of which the worst is shown too, if there is time."""
+        return self.seeds if self.quick else range(10)
+
+    @property
     def epsilons(self) -> Sequence[str]:
         """One epsilon, or all that the paper shows."""
         return (EPSILON,) if self.quick else EPSILONS
@@ -98,14 +103,14 @@ def _parties(plan: Plan) -> Iterator[Row]:
     columns = len(plan.data.domain)
     numbers = (2, 5) if plan.quick else (2, 3, 5, columns)
     kept = tuple(number for number in dict.fromkeys(numbers) if number <= columns)
-    yield from of_table(plan.data, plan.seeds if plan.quick else range(8), kept)
+    yield from of_table(plan.data, plan.many, kept)
     if plan.large is not None and not plan.quick:
-        yield from of_trusting(plan.data, range(8))
-        yield from of_table(plan.large, range(2), (2,))
+        yield from of_trusting(plan.data, plan.many)
+        yield from of_table(plan.large, plan.many, (2,))
 
 
 def _binary(plan: Plan) -> Iterator[Row]:
-    return of_binary(plan.seeds, (2,)) if plan.quick else of_binary(range(10), (2, 5))
+    return of_binary(plan.many, (2,) if plan.quick else (2, 5))
 
 
 def _distance(plan: Plan) -> Iterator[Row]:
@@ -165,7 +170,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
         0.1,
         10,
     ),
-    "cuts": Experiment("people and columns cut both ways", lambda plan: of_cuts(plan.data, plan.seeds), 2.5, 2.5),
+    "cuts": Experiment("people and columns cut both ways", lambda plan: of_cuts(plan.data, plan.many), 2.5, 8),
     "processes": Experiment("real processes", _processes, 0.5, 4),
     "advice": Experiment("what the advice expects, beside what is measured", _advice, 0.0, 15),
 }

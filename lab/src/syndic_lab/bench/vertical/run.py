@@ -99,7 +99,10 @@ def _in_processes(data: Coded, study: Study, title: str, published: float | None
 def _apart(row: str, found: Sequence[Found], trusted: Sequence[Found] | None) -> Iterator[Row]:
     for ways in found[0].apart:
         baseline = None if trusted is None else _mean(trusted, ways)
-        yield _row(row, f"tvd{ways}", _mean(found, ways), "distance", baseline)
+        apart = [one.apart[ways] for one in found]
+        mean = _row(row, f"tvd{ways}", _mean(found, ways), "distance", baseline)
+        yield replace(mean, error=standard_error(apart), runs=len(apart))
+        yield _row(row, f"tvd{ways}, worst", max(apart), "distance")
 
 
 def _ratios(row: str, found: Sequence[Found], trusted: Sequence[Found]) -> Iterator[Row]:
