@@ -86,7 +86,7 @@ def _made(data: Coded, epsilon: str, delta: str | None, seed: int, groups: Group
 def missed(number: int, seed: int, epsilon: float) -> float:
     """Return the share of rows that do not agree with a planted relation of five parties; 0.05 of the real rows."""
     made = _made(planted(number, seed, PEOPLE), str(epsilon), "1e-7", seed, 0, interactions=True)
-    return 1 - _agreement(list(made.codes.values()), number)
+    return 1 - agreement_of(list(made.codes.values()), number)
 
 
 def of_other(data: Coded, seeds: Sequence[int], groups: Groups = 0) -> Iterator[Row]:
