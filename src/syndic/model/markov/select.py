@@ -44,8 +44,9 @@ TABLES_EACH_COLUMN = (Fraction(2, 3), Fraction(1), Fraction(4, 3), Fraction(2), 
 FOUND_EACH_COLUMN = Fraction(1, 4)
 # a group in a tail has at least so many standard deviations of the noise on a level
 LEAST_IN_TAIL = 4.0
-# pairs are counted over at least so many groups of levels of a column: two would hide what is not monotone
-FEWEST_LEVELS = 3
+# Pairs are counted over at least so many groups of levels of a column: that many groups of equal counts keep 94 % of a
+# normal number's variance, about what intervals of a release need (`syndic.model.interval.one_step.LEAST_MEASURED`).
+FEWEST_LEVELS = 8
 
 
 class RoundLimit(Document):

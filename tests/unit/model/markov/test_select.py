@@ -233,7 +233,7 @@ def found_pairs(settings: Adaptive, seed: int) -> float:
     """Return the share of related pairs that the first tree of the model has."""
     codes, domain = related(16, 16, 20_000, seed)
     counts, _ = curator(codes, domain, seed=seed)
-    model = GrowingModel(settings, counts, Fraction(1, 200))
+    model = GrowingModel(settings, counts, Fraction(1, 50))
     for budget in model.budgets[:2]:
         model.fit(counts.measure(model.choose(), budget, model.asked))
     model.grow(1)
@@ -248,16 +248,17 @@ def test_pairs_that_noise_hides_over_all_levels_are_found_over_few() -> None:
         for merge in (True, False)
     )
     assert np.mean(merged) >= 0.75
-    assert np.mean(whole) <= 0.1
+    assert np.mean(whole) <= 0.3
 
 
 def test_pairs_over_groups_are_within_the_plan_and_fitted() -> None:
-    codes, domain = related(6, 12, 2_000, 0)
+    codes, domain = related(6, 16, 2_000, 0)
     record = Recorder(curator(codes, domain)[0])
-    selector = OneShot(cells=20_000, growth=2, adjacent=tuple((name, 12) for name in domain.names))
+    selector = OneShot(cells=20_000, growth=2, adjacent=tuple((name, 16) for name in domain.names))
     found = selector.run(record, Fraction(1, 100))
     groups = [grouping.domain_of_groups for _, _, grouping in record.asked]
-    assert max(groups[1].sizes) == 3
+    assert max(groups[1].sizes) <= 11
+    assert groups[1].sizes != groups[2].sizes
     assert groups[2] == found.field.domain
     assert [one.values.shape for one in found.rounds[1]] == [
         groups[1].project(one.names).sizes for one in found.rounds[1]
