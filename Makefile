@@ -11,7 +11,7 @@ ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # empty, whatever it was: tests start many processes, and none should compile the package again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup lock demo imports test test-bench test-deploy test-lowest fuzz coverage mutation bench peers pages docs publish dist lint format clean
+.PHONY: setup lock demo imports test test-slow test-bench test-deploy test-lowest fuzz coverage mutation bench peers pages docs publish dist lint format clean
 
 # The core alone: what `make demo` and a plain installation need.
 $(VENV)/core: pyproject.toml constraints.txt
@@ -46,11 +46,15 @@ lint: $(VENV)/dev
 # lint and pages beside each other, then the tests; conftest.py orders the files. A worker more than two cores: some wait
 test: $(VENV)/dev
 	$(MAKE) --jobs 2 lint docs
-	$(ONE_THREAD) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not deploy and not bench"
+	$(ONE_THREAD) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not deploy and not bench and not slow"
+
+# More of what `make test` does once: every audit, attacks with many runs, runs in processes of every kind. Some minutes.
+test-slow: $(VENV)/dev
+	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist load -m slow
 
 # Benchmarks that check their own figures, published ones among them: some minutes.
 test-bench: $(VENV)/dev
-	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile lab/tests tests/unit/model -m bench
+	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile lab/tests tests/unit -m bench
 
 imports: $(VENV)/core
 	$(BIN)/python tests/import_everything.py

@@ -248,17 +248,19 @@ def image_of(method: str) -> Path:
     return ROOT / "docs" / "methods" / "images" / f"{method}.svg"
 
 
-def images() -> Iterator[tuple[Path, str]]:
-    """Yield every generated image and its text."""
-    yield ROOT / "docs" / "images" / "overview.svg", overview()
+def images() -> dict[Path, Callable[[], str]]:
+    """Return what draws each generated image."""
+    found: dict[Path, Callable[[], str]] = {ROOT / "docs" / "images" / "overview.svg": overview}
     for method in METHODS:
-        yield image_of(method), diagram(method, study_of(method), without=COMMON)
+        found[image_of(method)] = lambda method=method: diagram(method, study_of(method), without=COMMON)
+    return found
 
 
 def main() -> int:
     """Write every page and image anew and name those that changed."""
     written = [(page, generated(page.read_text())) for page in pages()]
-    for path, text in (*written, *images()):
+    drawn = [(path, draw()) for path, draw in images().items()]
+    for path, text in (*written, *drawn):
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
             print(f"wrote {path.relative_to(ROOT)}")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from syndic import Study
 from syndic.kernel import Method, Node, Result
@@ -224,9 +225,13 @@ def _aligning(name: str, study: Study) -> Case:
     )
 
 
+# found, not imported: that takes seconds in every worker
+HAS_TORCH = find_spec("torch") is not None
+needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed: pip install 'syndic[gan]'")
+
 # tiny networks; without torch there is nothing to run
 _GAN = "rounds = 2\ncritic_steps = 2\nbatch = 8\ntrunk = [4, 5]\nbranch = [6, 3]\ncritic = 4\nnoise = 3\n"
-GAN_CASES = () if find_spec("torch") is None else (_columns_apart("vertigan", options=_GAN),)
+GAN_CASES = (_columns_apart("vertigan", options=_GAN),) if HAS_TORCH else ()
 
 
 CASES = (

@@ -109,9 +109,16 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 # processes are dear to start: where there is time, those of every case, else of the first of each folder of methods
 FIRST = {type(case.study.protocol).__module__.split(".")[2]: case for case in reversed(CASES)}
+SOON = {"histogram", "learning", "synthesis", "regression", "align"}
 
 
-@pytest.mark.parametrize("case", CASES if EVERY else FIRST.values(), ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[] if folder in SOON or EVERY else [pytest.mark.slow])
+        for folder, case in ([(case.name, case) for case in CASES] if EVERY else FIRST.items())
+    ],
+)
 def test_same_release_and_ledger_on_each_runtime(case: Case, recorded: Runs, tmp_path: Path) -> None:
     local = recorded(case)
     here = everything(local.release, local.folder, case.sources)

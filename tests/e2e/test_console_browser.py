@@ -28,7 +28,6 @@ from syndic.study.run import run_study
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="the browser is not installed: apt-get install chromium"),
-    pytest.mark.slow,
 ]
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 SCRIPT = "<script>document.title='taken'</script>"

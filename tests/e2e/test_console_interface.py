@@ -8,8 +8,6 @@ import pytest
 
 from consoles import Running, agree_all, run_between, study_between
 
-pytestmark = pytest.mark.slow
-
 CHECKS = (
     "not_a_server_error",
     "status_code_conformance",

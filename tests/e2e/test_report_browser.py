@@ -19,7 +19,6 @@ from syndic.report import owner_report
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="the browser is not installed: apt-get install chromium"),
-    pytest.mark.slow,
 ]
 DARK = "--blink-settings=preferredColorScheme=0"
 LIGHT = "--blink-settings=preferredColorScheme=1"

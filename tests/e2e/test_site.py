@@ -12,7 +12,6 @@ import pytest
 from browser import CHROMIUM, Browser
 
 pytest.importorskip("material", reason="needs pip install '.[docs]'")
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SITES = {"product": ROOT / "mkdocs.yml", "lab": ROOT / "lab" / "mkdocs.yml"}
 # what a browser fetches by itself when it opens a page; links that a reader clicks may lead elsewhere

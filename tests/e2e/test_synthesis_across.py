@@ -66,7 +66,7 @@ def test_the_command_line_writes_a_table_and_a_report(tmp_path: Path, monkeypatc
     }
 
 
-@pytest.mark.parametrize("multiplied", [False, True])
+@pytest.mark.parametrize("multiplied", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_party_that_dies_stops_the_run_and_the_next_one_goes_on(
     multiplied: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

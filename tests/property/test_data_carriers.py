@@ -74,7 +74,7 @@ def cases(draw: st.DrawFn) -> tuple[Column, list[Any], pa.DataType]:
 
 
 @given(case=cases())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_every_carrier_of_the_same_values_gives_the_same_codes(case: tuple[Column, list[Any], pa.DataType]) -> None:
     column, rows, kind = case
     typed = pa.array(rows, kind, from_pandas=False)
@@ -96,7 +96,7 @@ def test_every_carrier_of_the_same_values_gives_the_same_codes(case: tuple[Colum
 
 
 @given(case=cases(), odd=st.sampled_from(ODD))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_an_odd_value_leaves_the_codes_of_all_others(case: tuple[Column, list[Any], pa.DataType], odd: Any) -> None:
     column, rows, _ = case
     more = [*rows, odd]
@@ -117,7 +117,7 @@ SHORT = st.sampled_from(
 
 
 @given(lines=st.lists(SHORT, min_size=1, max_size=3), odd=SHORT | st.just("unknown"), data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_libraries_that_guess_types_from_all_lines(lines: list[str], odd: str, data: st.DataObject) -> None:
     names = tuple({key_of(text): text for text in data.draw(st.lists(SHORT, min_size=1, max_size=4))}.values())
     column = data.draw(st.sampled_from([*RANGED, Categorical(name="c", values=names)]))
@@ -172,7 +172,7 @@ STRANGE: list[Any] = [
 
 
 @given(places=st.lists(st.integers(0, len(STRANGE) - 1), max_size=4), text=st.text(max_size=9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_object_stops_a_run_or_warns(places: list[int], text: str) -> None:
     values = [1, *(STRANGE[place] for place in places), text, 1]
     rows = pd.Series([None] * len(values), dtype=object)
@@ -199,7 +199,7 @@ ARROW_TYPES = [
 @given(
     kind=st.sampled_from(ARROW_TYPES), content=st.binary(min_size=96, max_size=96), index=st.sampled_from(INDEX_TYPES)
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_no_bits_of_any_arrow_type_stop_a_run(kind: pa.DataType, content: bytes, index: pa.DataType) -> None:
     array = of_bits(kind, content)
     indices = pa.array([2, None, 0, 1], index)

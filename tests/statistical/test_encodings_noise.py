@@ -4,8 +4,6 @@ Laws are written out here from the charge alone. Each test compares a few counts
 a false alarm with a chance below 1e-6.
 """
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from support import across_study, vertimrf_study
+from support import across_study, needs_torch, vertimrf_study
 from syndic import Study
 from syndic.methods.comparison.vertigan_plan import VertiganPlan
 from syndic.methods.vertimrf import vertimrf
@@ -104,10 +102,7 @@ def test_a_sketch_of_nobody_is_that_of_its_phantoms(monkeypatch: pytest.MonkeyPa
     assert stats.binom.sf(same - 1, 7 * 150, float((law**2).sum()) * 1.3) > ALLOWED / 2
 
 
-@pytest.mark.skipif(
-    subprocess.run([sys.executable, "-c", "import torch"], check=False, capture_output=True).returncode != 0,
-    reason="torch is not installed: pip install 'syndic[gan]'",
-)
+@needs_torch
 def test_critics_add_the_noise_that_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     from syndic.noise import FineGaussian  # noqa: PLC0415
 

@@ -17,6 +17,7 @@ RUNS = 1500
 EPSILON, DELTA = 2.0, 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_no_attack_on_the_weights_beats_the_claim() -> None:
     scheme = Newton(objective=JointObjective(Logistic(), 0.05), shape=(1, 2), people=5, rounds=3)

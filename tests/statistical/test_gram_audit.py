@@ -83,6 +83,7 @@ def test_the_noise_is_gaussian_of_the_stated_size_and_independent(parties: int, 
     assert np.abs(off).max() < stats.norm.ppf(1 - 1e-7 / off.size) * 1.3
 
 
+@pytest.mark.slow
 def test_a_single_share_looks_uniform_to_the_coordinator() -> None:
     study = study_for(3)
     plan = study.plan_as(GramPlan)

@@ -80,6 +80,7 @@ def upper(wins: int, tries: int) -> float:
     return float(stats.beta.isf(MISS, wins + 1, tries - wins)) if wins < tries else 1.0
 
 
+@pytest.mark.slow
 def test_the_attack_beats_the_printed_sketches() -> None:
     columns, tries = 15, 400
     plan = printed_plan(epsilon=EPSILON, delta=DELTA, columns=columns)
@@ -108,6 +109,7 @@ def test_one_rank_in_all_sketches_gives_a_person_away() -> None:
     assert lower(counts[0], tries) > exp(EPSILON) * upper(counts[1], tries) + DELTA
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plan", "columns"),
     [

@@ -7,6 +7,7 @@ from syndic_lab.bench import align
 from syndic_lab.cli.bench import bench
 
 
+@pytest.mark.bench
 def test_a_small_alignment_is_measured_beside_plain_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(align, "_QUICK_SIZES", ((60, 3),))
     found = {row.metric: row for row in align.rows(quick=True)}

@@ -1,5 +1,7 @@
 """The bench of planted relations: they are kept with `interactions` and lost without, and all figures are there."""
 
+import pytest
+
 from syndic_lab.bench.benches import BENCHES
 from syndic_lab.bench.interactions import COLUMNS, agreement, of_other, of_planted, planted
 
@@ -13,6 +15,7 @@ def test_a_planted_relation_is_kept_beside_a_run_that_loses_it() -> None:
     assert found["other sets found"].value == 0
 
 
+@pytest.mark.bench
 def test_a_planted_relation_across_two_parties_is_kept_beside_a_run_that_loses_it() -> None:
     found = {row.metric: row for row in of_planted(2, range(1), groups=1)}
     worst = found["rows that agree, worst"]

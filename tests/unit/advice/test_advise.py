@@ -178,6 +178,7 @@ def test_few_survivors_of_a_huge_grid() -> None:
     assert advice.rows_of_nobody == pytest.approx(101**6 * a**26 / (1 + a) * (26 + a / (1 - a)), rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_centred_population_would_make_noise_look_like_knowledge() -> None:
     """Why the default is off the centre: at the centre noise alone is right, and any epsilon seems to pay."""
     centred = Assumptions(columns={"c0": ColumnAssumption(mean=1.5, sd=0.5)})

@@ -252,10 +252,14 @@ def _lost(values: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
     ("options", "epsilon"),
     [
         ('label = "colour"', 0.15),
-        ('label = "colour"\npositive = "green"\nscheme = "mpc_grad"\niterations = 20', 0.05),
-        ('label = "colour"\nscheme = "newton"', 0.15),
+        pytest.param(
+            'label = "colour"\npositive = "green"\nscheme = "mpc_grad"\niterations = 20', 0.05, marks=pytest.mark.slow
+        ),
+        pytest.param('label = "colour"\nscheme = "newton"', 0.15, marks=pytest.mark.slow),
         ('label = "colour"\nscheme = "mpc_out"\nregularisation = 0.01', 0.1),
-        ('label = "score"\nloss = "ridge"\nscheme = "mpc_grad"\niterations = 20', 0.15),
+        pytest.param(
+            'label = "score"\nloss = "ridge"\nscheme = "mpc_grad"\niterations = 20', 0.15, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_learnt_models(options: str, epsilon: float) -> None:

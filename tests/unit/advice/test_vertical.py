@@ -118,6 +118,7 @@ def test_few_people_and_little_epsilon_are_not_worth_it() -> None:
     assert words.startswith("NOT WORTH IT")
 
 
+@pytest.mark.slow
 def test_advice_on_adult_holds_what_is_measured() -> None:
     if "SYNDIC_DATA" not in os.environ:
         pytest.skip("Adult is not there: set SYNDIC_DATA to the folder of data sets")

@@ -57,7 +57,9 @@ def postgres(server: PostgresServer) -> str:
     return server.uri
 
 
-@pytest.mark.parametrize("turn", [0, 3, 6, 9, 12, 15, 17, 18])
+@pytest.mark.parametrize(
+    "turn", [0, 9, 17, *(pytest.param(turn, marks=pytest.mark.slow) for turn in (3, 6, 12, 15, 18))]
+)
 def test_postgres_reads_every_type_alike(uri: str, turn: int) -> None:
     rows = nasty_table()
     check_same(every_schema(rows)[turn], open_source(rows), open_source({"ibis": uri, "table": "nasty"}))

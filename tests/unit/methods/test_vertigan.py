@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support import COLUMNS, THREE_VERTICAL, across_study, charges, rows
+from support import COLUMNS, THREE_VERTICAL, across_study, charges, needs_torch, rows
 from syndic import Study
 from syndic.errors import InputError, MissingExtraError, RefusedError
 from syndic.methods.comparison.vertigan import Vertigan
@@ -22,10 +22,6 @@ from syndic.random import SimulationRandomness
 from syndic.study import Release, simulate
 
 SMALL = "rounds = 3\ncritic_steps = 2\nbatch = 8\ntrunk = [4, 5]\nbranch = [6, 3]\ncritic = 4\nnoise = 3\n"
-needs_torch = pytest.mark.skipif(
-    subprocess.run([sys.executable, "-c", "import torch"], check=False, capture_output=True).returncode != 0,
-    reason="torch is not installed: pip install 'syndic[gan]'",
-)
 
 
 def study(options: str = "", **parts: str) -> Study:

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support import needs_torch
 from syndic.model.gan.shape import Chain, Flat, GanShape, descend
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'syndic[gan]'")
+pytestmark = needs_torch
 
 SHAPE = GanShape(sizes=(3, 2, 4), noise=5, trunk_widths=(6, 7), branch_widths=(8, 6), critic_width=10)
 TEMPERATURE = 0.5
@@ -20,6 +21,8 @@ def weights(seed: int = 0) -> tuple[Flat, Flat, Flat]:
 
 def network(chain: Chain, flat: Flat, rectified: tuple[int, ...]) -> Any:
     """Return the layers as modules, with the weights of a flat vector."""
+    import torch  # noqa: PLC0415
+
     parts: list[Any] = []
     start = 0
     for place, (inputs, outputs) in enumerate(chain.layers):
@@ -51,6 +54,8 @@ def people(count: int, seed: int = 1) -> tuple[Flat, Flat, Flat]:
 
 @pytest.mark.parametrize("penalty", [0.0, 10.0])
 def test_a_persons_gradient_is_that_of_their_own_loss(penalty: float) -> None:
+    import torch  # noqa: PLC0415
+
     from syndic.model.gan.networks import critic_gradients  # noqa: PLC0415
 
     flat, (real, made, between) = weights()[2], people(20)
@@ -87,6 +92,8 @@ def test_made_rows_have_one_level_a_column_and_are_the_codes() -> None:
 
 
 def test_levels_are_drawn_by_their_scores() -> None:
+    import torch  # noqa: PLC0415
+
     from syndic.model.gan.networks import made_codes  # noqa: PLC0415
 
     trunk, branch, _ = weights()
@@ -101,6 +108,8 @@ def test_levels_are_drawn_by_their_scores() -> None:
 
 
 def test_the_generators_gradient_goes_through_the_softmax() -> None:
+    import torch  # noqa: PLC0415
+
     from syndic.model.gan.networks import generator_gradient  # noqa: PLC0415
 
     flat_trunk, flat_branch, flat_critic = weights()
@@ -121,6 +130,8 @@ def test_the_generators_gradient_goes_through_the_softmax() -> None:
 
 
 def test_descent_is_rmsprop() -> None:
+    import torch  # noqa: PLC0415
+
     draws = np.random.default_rng(6)
     start = draws.standard_normal(30).astype(np.float32)
     mine, squares = start, np.zeros_like(start)
@@ -135,6 +146,8 @@ def test_descent_is_rmsprop() -> None:
 
 
 def test_threads_are_given_back() -> None:
+    import torch  # noqa: PLC0415
+
     from syndic.model.gan.networks import one_thread  # noqa: PLC0415
 
     before = torch.get_num_threads()

@@ -26,6 +26,7 @@ def told(setting: Setting) -> TaskAdvice:
     return advise_tasks(setting.study, tasks=[setting.task], assumptions=setting.assumptions()).tasks[0]
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize("number", range(6))
 def test_ranking_is_that_of_the_simulation(number: int) -> None:
     """Where the joint error stands among the parties' own, up to neighbours that differ by less than a fifth."""
@@ -39,6 +40,7 @@ def test_ranking_is_that_of_the_simulation(number: int) -> None:
         assert one.pays == (joint < own) or 1 / 1.2 < joint / own < 1.2
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize(
     ("seed", "number"), [(31_000, 8), (31_004, 1), (31_004, 4)], ids=["classify", "linear", "mean"]
 )
@@ -124,6 +126,7 @@ def test_held_out_settings() -> None:
     assert len(starts) >= 8
 
 
+@pytest.mark.bench
 def test_the_simulated_truth_is_that_of_real_runs() -> None:
     """The shortcut of the truth (noise and draws without sessions and ledgers) against `simulate`."""
     setting = settings(BUILT_WITH, 5)[4]

@@ -99,6 +99,7 @@ def test_data_that_are_not_there_are_skipped_with_a_sentence(
 needs_data = pytest.mark.skipif("SYNDIC_DATA" not in os.environ, reason="set SYNDIC_DATA to the folder of data sets")
 
 
+@pytest.mark.bench
 @needs_data
 def test_data_sets_have_the_published_sizes() -> None:
     for load, shape, tests in (

@@ -35,6 +35,7 @@ def test_this_code_is_as_good_as_the_baseline() -> None:
     judge(only_errors(), marks_of([tuple(errors(501))]))
 
 
+@pytest.mark.bench
 def test_runs_with_a_quarter_of_the_budget_are_caught() -> None:
     with pytest.raises(WorseError) as caught:
         judge(only_errors(), marks_of([tuple(errors(501, epsilon=0.25))]))

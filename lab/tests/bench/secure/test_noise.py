@@ -1,9 +1,12 @@
 """The benchmark runs over real sockets, and moves as little as it says."""
 
+import pytest
+
 from syndic.methods.histogram.average import AveragePlan
 from syndic_lab.bench.secure import noise as secure_noise
 
 
+@pytest.mark.bench
 def test_noise_moves_a_thousandth_of_the_published_bytes() -> None:
     study = secure_noise._study()
     seconds, release = secure_noise._run(study)

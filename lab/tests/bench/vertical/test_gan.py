@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
+from support import needs_torch
 from syndic.data import Schema
 from syndic_lab.bench.model.synthesis_data import Coded
 
@@ -20,7 +20,7 @@ TINY: dict[str, Any] = {
     "noise": 3,
 }
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'syndic[gan]'")
+pytestmark = needs_torch
 
 
 def coded(count: int = 200) -> Coded:

@@ -69,6 +69,7 @@ def test_binary_columns_follow_one_factor_or_one_for_each_half() -> None:
         assert (across.min() > 0.1) if number == 1 else (np.abs(across).max() < 0.1)
 
 
+@pytest.mark.bench
 def test_binary_tables_need_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SYNDIC_DATA", raising=False)
     monkeypatch.setattr(binary, "factors", lambda number: factors(number, 300))
@@ -82,6 +83,7 @@ def test_traffic_stays_within_what_the_study_says() -> None:
     assert vertical(data, "0.8", 0, 2, traffic=60).sent < 60 * 20_000 + 200_000
 
 
+@pytest.mark.bench
 def test_processes_are_measured_too() -> None:
     rows = list(of_processes(coded(600), 5406.0))
     assert [row.metric for row in rows] == ["wall seconds", "tvd3", "tvd4", "tvd5"]
@@ -90,6 +92,7 @@ def test_processes_are_measured_too() -> None:
     assert all(0 < row.value < 1 for row in rows[1:])
 
 
+@pytest.mark.bench
 def test_people_and_columns_are_cut_both_ways() -> None:
     data = coded(600)
     rows = held_by(data, grid_of(data, "0.8", 3, 2, lacking=True))
