@@ -38,10 +38,20 @@ LOSING = (
     _many("marginals without one", 'method = "marginals"\nmissing = 1\ncolluding = 1'),
     _many("learn without one", 'method = "learn"\nlabel = "colour"\niterations = 3\nmissing = 1\ncolluding = 1'),
 )
-# where there is time, every case; else the first of each method and sequence of steps: faults happen to steps
+# where there is time, every case; else one of each method with the most kinds of messages: faults happen to messages
 EVERY = os.environ.get("SYNDIC_FAULTS") == "many"
-_FIRST = {(type(case.study.protocol), case.study.plan.rounds): case for case in reversed(CASES)}
-DISTURBED = tuple(_small(case) for case in (CASES if EVERY else reversed(_FIRST.values())))
+
+
+def _disturbed() -> tuple[Case, ...]:
+    most: dict[type, Case] = {}
+    for case in CASES:
+        kind = type(case.study.protocol)
+        if kind not in most or len(set(case.study.plan.rounds)) > len(set(most[kind].study.plan.rounds)):
+            most[kind] = case
+    return tuple(_small(case) for case in (CASES if EVERY else most.values()))
+
+
+DISTURBED = _disturbed()
 
 
 def run_over(

@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
@@ -248,11 +249,15 @@ def image_of(method: str) -> Path:
     return ROOT / "docs" / "methods" / "images" / f"{method}.svg"
 
 
+def _diagram(method: str) -> str:
+    return diagram(method, study_of(method), without=COMMON)
+
+
 def images() -> dict[Path, Callable[[], str]]:
     """Return what draws each generated image."""
     found: dict[Path, Callable[[], str]] = {ROOT / "docs" / "images" / "overview.svg": overview}
     for method in METHODS:
-        found[image_of(method)] = lambda method=method: diagram(method, study_of(method), without=COMMON)
+        found[image_of(method)] = partial(_diagram, method)
     return found
 
 

@@ -130,6 +130,7 @@ def test_a_study_whose_alignment_was_not_run_is_refused_before_anything_is_spent
         simulate(using(aligning()), sources, folder=tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_rows_in_memory_are_aligned_over_processes_too(tmp_path: Path) -> None:
     align = align_study('id = ["key"]', parties=VERTICAL.replace("people = 60", "people = 100"))
     ids = list(range(100))

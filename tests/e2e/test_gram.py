@@ -54,7 +54,7 @@ def write_rows(folder: Path, study: Study) -> dict[str, str]:
     return {party.name: str(folder / f"{party.name}.csv") for party in study.parties}
 
 
-@pytest.mark.parametrize("parties", [2, 4])
+@pytest.mark.parametrize("parties", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_regression_in_processes(parties: int, tmp_path: Path) -> None:
     study = Study.loads(study_text(parties))
     release = simulate(study, write_rows(tmp_path, study), runtime="processes", folder=tmp_path)

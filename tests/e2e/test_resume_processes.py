@@ -23,9 +23,7 @@ from syndic.study.party_folder import PartyFolder
 PARTY = Path(__file__).parent.parent / "dying_party.py"
 METHODS = {
     "homm": "homm laplace",
-    "average": "average",
     "learn": "learn mpc_grad",
-    "marginals": "marginals across",
     "synthesis": "synthesis across",
 }
 

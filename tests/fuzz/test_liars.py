@@ -111,6 +111,7 @@ def test_every_strategy_is_refused_or_opens_nothing_and_every_check_is_met(met: 
     assert all((ROOT.parents[1] / file).is_file() for file in ELSEWHERE.values())
 
 
+@pytest.mark.slow
 def test_each_check_removed_is_noticed(met: dict[Site, list[Strategy]]) -> None:
     missed = []
     for site, known in met.items():

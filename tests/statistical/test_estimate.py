@@ -29,7 +29,7 @@ from syndic.random import SimulationRandomness
 from syndic_lab.bench.estimate.accuracy import efficient_epsilon, masked_error, statistics_error
 from syndic_lab.bench.estimate.runs import Runs, chances_of, squared_error
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 # half of the variance is Laplace noise of two parties: a squared error varies by sqrt(2.4) of its mean, so the mean of
 # this many is within 3.1 % but for one in a million
@@ -118,7 +118,6 @@ def test_efficient_where_the_corrected_condition_says_so_and_not_where_the_print
     assert ratios["ten times printed"] > 100
 
 
-@pytest.mark.slow
 def test_error_of_dsaa_is_the_corrected_formula() -> None:
     """A12: N = 1e4, M = 10, the variance of a normal law from blocks of 100 rows, block statistics drawn directly."""
     layout = layout_of(Schema(columns=(real(-9.0, 11.0),)), "x", Normal(), 7, (-9.0, 0.5), (11.0, 2.5))
@@ -169,7 +168,6 @@ def test_intervals_of_two_parameters_cover() -> None:
     assert (np.abs(covered - 0.9) < 4.9 * (0.09 / 20_000) ** 0.5 + 0.01).all()
 
 
-@pytest.mark.slow
 def test_more_parties_do_not_help_blocks_beyond_their_bias() -> None:
     """DSaA's bias does not average out: short blocks of a biased estimate stay off however many parties there are."""
     layout = layout_of(Schema(columns=(whole(40),)), "x", Geometric(), 7, (0.01,), (0.99,))

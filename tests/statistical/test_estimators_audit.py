@@ -13,12 +13,12 @@ from syndic.privacy import Budget, Unit
 from syndic.random import SimulationRandomness
 from syndic.sklearn.account import Account
 
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
+
 RUNS = 1500
 EPSILON, DELTA = 2.0, 1e-3
 
 
-@pytest.mark.slow
-@pytest.mark.statistical
 def test_no_attack_on_the_weights_beats_the_claim() -> None:
     scheme = Newton(objective=JointObjective(Logistic(), 0.05), shape=(1, 2), people=5, rounds=3)
     account = Account(scheme=scheme, budget=Budget.of(EPSILON, DELTA), unit=Unit(neighbours="replace"))

@@ -21,7 +21,7 @@ from syndic.study import Study
 from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 from syndic_lab.bench.regression import accuracy
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 EPSILON, DELTA = 1.0, 0.01
 TRIES = 120
@@ -83,7 +83,6 @@ def test_the_noise_is_gaussian_of_the_stated_size_and_independent(parties: int, 
     assert np.abs(off).max() < stats.norm.ppf(1 - 1e-7 / off.size) * 1.3
 
 
-@pytest.mark.slow
 def test_a_single_share_looks_uniform_to_the_coordinator() -> None:
     study = study_for(3)
     plan = study.plan_as(GramPlan)

@@ -25,7 +25,7 @@ from syndic_lab.bench.erm.noise_law import CoordinateLaplace
 from syndic_lab.bench.erm.private import Setting, model_noise
 from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 MISS = 1e-7
 EPSILON, DELTA = 1.0, 1e-4

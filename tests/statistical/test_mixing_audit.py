@@ -25,7 +25,7 @@ from syndic.model.gram.mixing import Mixer
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.study import Study
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 EPSILON, DELTA = 1.0, 0.01
 TRIES, MISS = 40_000, 1e-7

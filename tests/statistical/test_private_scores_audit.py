@@ -13,6 +13,8 @@ from syndic.data import Schema, Table, open_source
 from syndic.evaluation import scores as paid
 from syndic.random import SystemRandomness
 
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
+
 TRIES = 4_000
 MISS = 1e-7  # chance that one confidence bound is wrong
 SCHEMA = Schema.from_domain({"x": 2})
@@ -58,14 +60,12 @@ def moved(published: Any) -> Any:
     return published[:, 1] >= 2
 
 
-@pytest.mark.statistical
 def test_adding_a_person_is_hidden_as_claimed() -> None:
     unit = Unit(neighbours="add_remove")
     assert 0.35 < reached(unit, [*REST, 0], REST, further, Fraction(1)) <= 1.0
     assert reached(unit, [*REST, 0], REST, further, Fraction(2)) > 1.0  # the attack catches half the noise
 
 
-@pytest.mark.statistical
 def test_replacing_a_person_is_hidden_as_claimed() -> None:
     unit = Unit(neighbours="replace")
     assert 0.35 < reached(unit, [*REST, 0], [*REST, 1], moved, Fraction(1)) <= 1.0

@@ -27,6 +27,8 @@ from syndic.random import SystemRandomness
 from syndic.study import Study
 from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
+
 TRIES = 200  # more than any planted fault below needs to be found
 MISS = 1e-7  # chance that one confidence bound is wrong
 EPSILON, DELTA = 1.0, 0.01
@@ -152,19 +154,16 @@ def planted(edition: int) -> Study:
     return msgspec.structs.replace(SOUND, edition=edition)
 
 
-@pytest.mark.statistical
 @pytest.mark.parametrize("sees", [coordinator, parties("p1")], ids=["coordinator", "partner"])
 def test_curious_roles_stay_within_epsilon(sees: Sees) -> None:
     assert shown(SOUND, sees) <= EPSILON
 
 
-@pytest.mark.statistical
 def test_all_other_parties_together_stay_within_epsilon() -> None:
     study = study_for(3, colluding=2, adversary="passive")
     assert shown(study, parties("p1", "p2")) <= EPSILON
 
 
-@pytest.mark.statistical
 @pytest.mark.parametrize("sees", [coordinator, parties("p1")], ids=["coordinator", "partner"])
 def test_nearly_no_noise_is_caught(sees: Sees, monkeypatch: pytest.MonkeyPatch) -> None:
     less_noise(monkeypatch, 200)
@@ -183,7 +182,6 @@ def left_noise(study: Study, tries: int) -> float:
     return squares / stats.chi2.ppf(1 - MISS, 4 * tries) / needed
 
 
-@pytest.mark.statistical
 def test_the_noise_left_for_a_partner_is_what_the_claim_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     tries = 200  # half the variance is ten standard deviations below the bound
     slack = stats.chi2.ppf(1 - MISS, 4 * tries) / stats.chi2.ppf(MISS, 4 * tries)
@@ -210,12 +208,10 @@ def from_shares(seen: Run) -> float:
     return float(misses[1] - misses[0])
 
 
-@pytest.mark.statistical
 def test_a_dealer_learns_nothing_from_single_shares() -> None:
     assert shown(SOUND, from_shares) <= 0.1
 
 
-@pytest.mark.statistical
 def test_shares_without_the_masks_of_the_sum_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def bare(self: Masks, values: Any) -> SumMasked:
         return SumMasked(values=self.ring.pack(self.ring.reduce(values)))
@@ -244,13 +240,11 @@ def remembering(before: NDArray[np.int64]) -> Sees:
     return lambda seen: float((opening_of(seen) != before).sum() == 0)
 
 
-@pytest.mark.statistical
 def test_masked_rows_tell_a_partner_nothing() -> None:
     one, other = ([float(opening_of(each)[0, 0]) for each in runs(SOUND, rows, TRIES)] for rows in (ONE, OTHER))
     assert stats.ks_2samp(one, other).pvalue > MISS
 
 
-@pytest.mark.statistical
 def test_a_reused_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(SOUND, remembering(opening_of(run(SOUND, ONE)))) <= EPSILON
     fresh = Stock.mask
@@ -274,13 +268,11 @@ def pooled(*names: str) -> Sees:
     return sees
 
 
-@pytest.mark.statistical
 def test_coordinator_and_as_many_parties_as_allowed_stay_within_epsilon() -> None:
     study = study_for(4, vertical=False, colluding=2)
     assert shown(study, pooled("p1", "p2"), pair=PEOPLE) <= EPSILON
 
 
-@pytest.mark.statistical
 def test_nearly_no_noise_in_a_masked_sum_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     less_noise(monkeypatch, 200)
     study = study_for(4, vertical=False, colluding=2, cell_cap=99)

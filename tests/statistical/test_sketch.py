@@ -20,7 +20,7 @@ from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic_lab.audit.parts import log_ratios
 from syndic_lab.encodings import harmonic
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 MISS = 1e-7
 EPSILON, DELTA = 0.4, 1e-5
@@ -80,7 +80,6 @@ def upper(wins: int, tries: int) -> float:
     return float(stats.beta.isf(MISS, wins + 1, tries - wins)) if wins < tries else 1.0
 
 
-@pytest.mark.slow
 def test_the_attack_beats_the_printed_sketches() -> None:
     columns, tries = 15, 400
     plan = printed_plan(epsilon=EPSILON, delta=DELTA, columns=columns)
@@ -109,7 +108,6 @@ def test_one_rank_in_all_sketches_gives_a_person_away() -> None:
     assert lower(counts[0], tries) > exp(EPSILON) * upper(counts[1], tries) + DELTA
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plan", "columns"),
     [

@@ -14,7 +14,7 @@ from syndic.mpc.twoserver import TwoServers
 from syndic.noise.binomial import BinomialNoise, upper_law
 from syndic.random import SystemRandomness
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 ALARM = 1e-8
 DRAWS = 2000

@@ -9,7 +9,7 @@ import pytest
 from support import vertimrf_study
 from syndic import Study, simulate
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 COUNT = 3000
 NAMES = ("a", "b", "c", "d")

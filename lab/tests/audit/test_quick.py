@@ -13,14 +13,15 @@ pytestmark = pytest.mark.statistical
 
 EVERY, PLANTED = tuple(audits()), tuple(faults())
 ALONE = ALARM / (len(EVERY) + len(PLANTED))
-SOME = {"half the noise", "unnoised size", "masks used again", "no mask", "retried noise"}
+COMPARISON = {"dplt", "distdiffgen", "glued", "vertigan"}
+DEAR = {"noise between two servers"}
+SOME = {"unnoised size", "masks used again", "no mask"}
 
 
 def _slow(one: Audit, others: tuple[Audit, ...]) -> bool:
-    """Whether an earlier audit is of the same method, on a cut of the same kind."""
-    return bool(one.method) and any(
-        (each.method, "across" in each.name) == (one.method, "across" in one.name) for each in others
-    )
+    """Whether it is of a method for comparison, or an earlier one is of the same method on a cut of the same kind."""
+    same = [each for each in others if (each.method, "across" in each.name) == (one.method, "across" in one.name)]
+    return one.name in DEAR or bool(one.method) and (one.method in COMPARISON or bool(same))
 
 
 @pytest.mark.parametrize(

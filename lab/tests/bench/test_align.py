@@ -23,6 +23,7 @@ def test_a_small_alignment_is_measured_beside_plain_sets(monkeypatch: pytest.Mon
     assert found["memory of a party"].value > 50
 
 
+@pytest.mark.bench
 def test_two_parties_may_have_any_number_of_ids() -> None:
     found = {row.metric: row for row in align.rows(quick=True, ids=50)}
     assert found["common people"].row == "50 ids a party, 2 parties"

@@ -12,7 +12,7 @@ from syndic_lab.cli.bench import bench
 
 def test_every_kind_comes_before_the_second_of_any() -> None:
     every = settings(quick=False)
-    assert len(set(every)) == len(every) == 90 * 200 + 50
+    assert len(set(every)) == len(every) == 90 * 67 + 50
     assert [one.seed for one in every[:182]] == [1] * 91 + [2] * 91
     assert settings(quick=True) == every[:91]
     assert every[90].people == ADULT
@@ -28,5 +28,5 @@ def test_a_file_of_releases_is_shown_without_running_any(tmp_path: Path) -> None
     assert shown.exit_code == 0, shown.output
     assert '"tree (1 releases)"' in shown.output
     assert "width / that of real rows" in shown.output
-    assert '"worst of 1 cells: tree, curator, 2,000 people, epsilon 3 (1 releases)"' in shown.output
+    assert '"lowest of 1 cells: tree, 2,000 people, epsilon 3 (1 releases)"' in shown.output
     assert len(file.read_bytes().splitlines()) == 1

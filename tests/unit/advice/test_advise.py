@@ -113,6 +113,7 @@ def test_the_largest_party_never_gains_from_small_ones_by_coarse_bins() -> None:
     assert not task.parties[0].pays
 
 
+@pytest.mark.slow
 def test_do_not_share_says_how_much_would_be_noise() -> None:
     """With integer noise: a / (1 - a^2) rows of nobody in each of 13 x 16,384 cells."""
     advice = advise(large_grid(1.0, Homm()), tasks=["mean:c0"])

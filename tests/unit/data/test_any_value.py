@@ -107,7 +107,9 @@ def duckdb(array: pa.Array, folder: Path) -> Any:
 BROKEN = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff\xfe\x00"], pa.binary()).buffers())
 
 
-@pytest.mark.parametrize("carrier", [arrow, dictionary, parquet, ipc, pandas, polars, duckdb])
+@pytest.mark.parametrize(
+    "carrier", [arrow, dictionary, parquet, ipc, pandas, polars, pytest.param(duckdb, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("kind", NASTY, ids=str)
 def test_any_cell_of_a_typed_column(
     kind: pa.DataType, carrier: Callable[[pa.Array, Path], Any], tmp_path: Path

@@ -279,7 +279,13 @@ def test_the_target_is_the_studys_or_else_the_last_with_two_values(released: Rel
 HOMM = [case for case in support.CASES if case.name.startswith("homm")]
 
 
-@pytest.mark.parametrize("case", HOMM, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[pytest.mark.slow] if place > 1 else [])
+        for place, case in enumerate(HOMM)
+    ],
+)
 def test_every_variant_can_be_evaluated(case: support.Case) -> None:
     made = simulate(case.study, case.sources, seed=3)
     one = evaluate(made, case.sources, seed=1, full=True)

@@ -243,6 +243,7 @@ def agreed_of(held: Held, rule: Rule) -> Study | None:
     return agreed
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("silent")
 def test_random_cuts_open_the_means_of_whole_people() -> None:
     ran, parts = 0, set[int]()

@@ -213,6 +213,7 @@ def test_noise_of_a_release_has_the_stated_size(tmp_path: Path) -> None:
 REPETITIONS = 150
 
 
+@pytest.mark.slow
 def test_intervals_of_a_vertical_study_cover() -> None:
     """People drawn anew, with the noise that the parties add: misses of a 95 % interval are few.
 

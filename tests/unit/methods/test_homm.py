@@ -77,6 +77,7 @@ def test_without_noise_the_merged_table_has_the_same_counts(protocol: str) -> No
     assert counted(release.table.to_arrow(), study) == expected
 
 
+@pytest.mark.slow
 def test_unclamped_totals_are_unbiased_and_clamped_ones_are_too_large_by_the_closed_form() -> None:
     """E max(noise, 0) over an empty cell is a / (1 - a^2) with a = exp(-epsilon), for integer Laplace noise."""
     empty = {"north": rows(0), "south": rows(0)}

@@ -98,7 +98,7 @@ def announced(agreed: Study, result: SyntheticTable) -> bool:
     return any(threshold in note for note in agreed.plan.resources.notes)
 
 
-@pytest.mark.parametrize("target", ["", 'target = "ill"'])
+@pytest.mark.parametrize("target", ["", pytest.param('target = "ill"', marks=pytest.mark.slow)])
 def test_codes_that_nobody_has_are_hardly_released(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
     rows = people()
     real: list[str | None] = rows["code"].to_pylist()

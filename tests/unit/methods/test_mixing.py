@@ -268,6 +268,7 @@ def test_what_needs_too_much_memory_is_refused() -> None:
     assert mixed.plan.resources.memory_bytes < 250 * 10**6  # of which 200 are Python and libraries
 
 
+@pytest.mark.slow
 def test_the_peak_is_below_what_was_announced() -> None:
     study = mixing_study(
         'scheme = "dgm"',

@@ -202,7 +202,11 @@ STUDIES = {
 }
 
 
-@pytest.mark.parametrize("which", STUDIES)
+# every second here, the others among the slow tests
+@pytest.mark.parametrize(
+    "which",
+    [pytest.param(name, marks=[pytest.mark.slow] if place % 2 else []) for place, name in enumerate(STUDIES)],
+)
 def test_what_honest_parties_draw_is_enough_for_the_charge(
     which: str, drawn: list[tuple[str, Any, int]], scans: list[tuple[tuple[str, ...], ...]]
 ) -> None:

@@ -47,6 +47,7 @@ def run(columns: int, rows: int, limit: int) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows", "limit"), [(16, 3000, 430)])
 def test_the_peak_is_below_what_was_announced(columns: int, rows: int, limit: int) -> None:
     found = run(columns, rows, limit)

@@ -236,6 +236,7 @@ def test_a_generator_of_other_networks_is_not_read(tmp_path: Path) -> None:
         Vertigan().read(planned(one), tmp_path)
 
 
+@pytest.mark.slow
 @needs_torch
 def test_the_generator_learns_who_is_there() -> None:
     # a large epsilon, so that learning shows within seconds: nearly everybody is red

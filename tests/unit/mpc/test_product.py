@@ -248,6 +248,7 @@ def test_everything_that_passes_the_coordinator_looks_uniform() -> None:
     assert set(sent) == {"product_masked", "product_proved"}
 
 
+@pytest.mark.slow
 def test_opened_shares_are_uniform_to_the_dealer() -> None:
     """Without the masks of the sum, the dealer could subtract what it dealt: shares of equal runs would agree."""
     parts = tables(300, (3,), (4,))

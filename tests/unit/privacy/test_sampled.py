@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import pairwise
 from math import exp
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,13 +21,13 @@ DELTA = Fraction(1, 10**6)
 def stick(sigma: float, chance: float, epsilon: float) -> float:
     """Return the largest P(x > t) - e^epsilon P'(x > t) over all t, for the pair on the line."""
 
-    def below(point: float) -> float:
+    def below(point: Any) -> Any:
         one = chance * norm.sf(point, 1, sigma) + (1 - chance) * norm.sf(point, 0, sigma)
         other = chance * norm.sf(point, -1, sigma) + (1 - chance) * norm.sf(point, 0, sigma)
-        return -float(one - exp(epsilon) * other)
+        return exp(epsilon) * other - one
 
     starts = np.linspace(-2, 30 * sigma, 400)
-    best = starts[int(np.argmin([below(start) for start in starts]))]
+    best = starts[int(np.argmin(below(starts)))]
     found = minimize_scalar(below, bounds=(best - sigma, best + sigma), method="bounded", options={"xatol": 1e-9})
     return -float(found.fun)
 

@@ -65,6 +65,7 @@ def test_the_organisation_is_charged_once_and_its_parties_answer_for_their_group
         assert ledger.spent("registry").cost == study.costs["registry-north"]
 
 
+@pytest.mark.slow
 def test_over_processes_the_parties_share_the_ledger_too(folder: Path) -> None:
     study = joint()
     other = Path(shutil.copytree(folder, folder.with_name("other")))

@@ -125,6 +125,7 @@ def test_equal_parties_leave_out_the_rest_and_too_few_rows_are_refused() -> None
         Cohort(csr_array(rows), labels[:3], PARTY, Objective(Logistic(), 0.1))
 
 
+@pytest.mark.bench
 def test_squared_loss_has_no_private_minimiser_and_tolerance_may_be_out_of_reach() -> None:
     with pytest.raises(InputError, match="Huber"):
         cohort(Squared()).average_minimiser(1e-6)

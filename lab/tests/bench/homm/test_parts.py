@@ -61,6 +61,7 @@ def test_open_parties_release_the_counts_where_noise_is_nothing() -> None:
     assert not np.isin(np.asarray(merged["x"]), x).any()  # drawn within bins, not copied
 
 
+@pytest.mark.bench
 @pytest.mark.statistical
 def test_open_parties_add_the_noise_of_the_protocol() -> None:
     empty = counted(np.empty(0), np.empty(0, dtype=np.int64))

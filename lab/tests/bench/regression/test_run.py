@@ -73,6 +73,7 @@ def test_the_gram_matrix_of_the_bench_is_that_of_the_model() -> None:
     assert ours.coefficients == pytest.approx([0.3, 0.0], abs=0.15)
 
 
+@pytest.mark.bench
 def test_printed_methods_meet_figure_2() -> None:
     # the published shares have a standard error of up to 0.016 and were read off within 0.01
     found = Synthetic(10_000, 600, 1).measure(1.0)
@@ -175,6 +176,7 @@ def test_data_that_are_not_there_are_skipped_with_a_sentence(monkeypatch: pytest
 needs_data = pytest.mark.skipif("SYNDIC_DATA" not in os.environ, reason="set SYNDIC_DATA to the folder of data sets")
 
 
+@pytest.mark.bench
 @needs_data
 def test_data_sets_have_the_published_sizes() -> None:
     shapes = [
@@ -190,6 +192,7 @@ def test_data_sets_have_the_published_sizes() -> None:
     ]
 
 
+@pytest.mark.bench
 @needs_data
 @pytest.mark.parametrize(
     ("load", "splits"), [(regression_data.insurance, 150), (regression_data.bike, 100), (regression_data.gpu, 12)]

@@ -54,6 +54,7 @@ def by_row(rows: list[Row]) -> dict[tuple[str, str], Row]:
     return {(row.row, row.metric): row for row in rows}
 
 
+@pytest.mark.bench
 def test_printed_variants_are_ordered_and_held_against_the_paper() -> None:
     data = coded()
     methods = (CURATOR, PRIVMRF, SHARES, SKETCH_PRINTED, ORACLE_PRINTED, GLUED)
@@ -87,6 +88,7 @@ def test_an_order_is_decided_beyond_two_standard_errors(apart: float, decided: b
     assert smaller(some[:1], others) is None
 
 
+@pytest.mark.bench
 def test_ablations_say_which_variant_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
     data, ways = coded(800), ("oracle",)
     # every run three times: means without a spread decide every order

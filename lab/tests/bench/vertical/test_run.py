@@ -42,6 +42,7 @@ def test_what_the_coordinator_passes_on_is_counted_once() -> None:
     )
 
 
+@pytest.mark.bench
 def test_parties_together_are_near_the_curator_and_far_from_parties_alone() -> None:
     found = {(row.row, row.metric): row for row in of_table(coded(), [0, 1], (2,))}
     together = found["made, epsilon 0.8, 2 parties", "tvd3"]

@@ -21,6 +21,7 @@ TRUE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gamma", "columns"), [(gamma, columns) for gamma in TRUE for columns in TRUE[gamma]])
 def test_the_printed_claim_is_wrong_by_orders(gamma: str, columns: int) -> None:
     plan = printed_plan(epsilon=0.4, delta=1e-5, columns=columns, gamma=Fraction(gamma))

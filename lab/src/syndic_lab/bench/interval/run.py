@@ -20,7 +20,8 @@ from syndic_lab.bench.row import Row, standard_error
 PEOPLE: Final = (2_000, 20_000)
 EPSILONS: Final = ("0.5", "1", "3")
 LAYOUTS: Final[tuple[Layout, ...]] = ("curator", "horizontal", "vertical")
-RELEASES: Final = 200
+# of each layout: 201 of a population, size and epsilon
+RELEASES: Final = 67
 ADULT: Final = 45_222
 OF_ADULT: Final = 50
 
@@ -39,7 +40,7 @@ def settings(quick: bool) -> list[Setting]:
 
 
 def rows(quick: bool, processes: int = 1, file: Path | None = None) -> Iterator[Row]:
-    """Yield coverage, widths and refusals by setting, by kind of question, in all, and the worst of all settings."""
+    """Yield coverage, widths and refusals by setting, by kind of question, in all, and the worst cells."""
     found = list(_outcomes(settings(quick), processes, file))
     made_up = [one for one in found if one.setting.population != "adult"]
     for kind in (*MADE_UP, "adult"):
@@ -93,17 +94,16 @@ def _of(what: str, found: list[Outcome], kind: str | None = None) -> Iterator[Ro
 
 
 def _worst(found: list[Outcome]) -> Iterator[Row]:
-    """Yield the lowest coverage of a population, layout, size and epsilon."""
+    """Yield the lowest and highest coverage of a population, size and epsilon, all layouts together."""
     cells: dict[str, list[Outcome]] = {}
     for one in found:
         own = one.setting
-        cells.setdefault(f"{own.population}, {_named(own.layout, own.people, own.epsilon)}", []).append(one)
+        cells.setdefault(f"{own.population}, {own.people:,} people, epsilon {own.epsilon}", []).append(one)
     lines = [next(_of(what, kept), None) for what, kept in cells.items()]
     known = sorted((one for one in lines if one is not None), key=lambda one: one.value)
-    if known:
-        low = known[0]
-        what = f"worst of {len(known)} cells: {low.row}"
-        yield _row(what, low.metric, low.value, "1", low.baseline, low.error, low.runs)
+    for name, one in (("lowest", known[0]), ("highest", known[-1])) if known else ():
+        what = f"{name} of {len(known)} cells: {one.row}"
+        yield _row(what, one.metric, one.value, "1", one.baseline, one.error, one.runs)
 
 
 def _named(layout: Layout, people: int, epsilon: str) -> str:
