@@ -21,7 +21,7 @@ SOME = {"unnoised size", "masks used again", "no mask"}
 def _slow(one: Audit, others: tuple[Audit, ...]) -> bool:
     """Whether it is of a method for comparison, or an earlier one is of the same method on a cut of the same kind."""
     same = [each for each in others if (each.method, "across" in each.name) == (one.method, "across" in one.name)]
-    return one.name in DEAR or bool(one.method) and (one.method in COMPARISON or bool(same))
+    return one.name in DEAR or (bool(one.method) and (one.method in COMPARISON or bool(same)))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from syndic.model.erm.loss import Huber, Logistic, Loss, SmoothedHinge, Squared
 from syndic.model.erm.multiclass import Softmax
 from syndic.model.erm.posterior import Layout, Posterior, intercept_weight
 from syndic.model.erm.second_order import UNIT
+from syndic.model.erm.shrink import likely_share
 
 Numbers = NDArray[np.float64]
 # two numbers, the second with an indicator for missing values, and a list of three levels
@@ -225,21 +226,25 @@ def made(columns: int, people: int, share: float) -> tuple[Posterior, Numbers, N
     return method(Logistic(), 1, layout=layout, people=people, gradients=7), rows, labels
 
 
-@pytest.mark.parametrize(("columns", "people", "share", "worse"), [(60, 6000, 0.5, 0.0), (10, 15000, 0.001, 0.01)])
-def test_gradients_that_noise_explains_leave_the_constant(
-    columns: int, people: int, share: float, worse: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def worst_of(columns: int, people: int, share: float) -> tuple[float, float]:
+    """Return the largest loss of models learnt in much noise, and that of the constant."""
     of, rows, labels = made(columns, people, share)
-    nothing = best(Logistic(), np.zeros((people, 1)), labels)
+    found = [value(Logistic(), learnt(of, rows, labels, 0.06, seed), rows, labels) for seed in range(7)]
+    return max(found), best(Logistic(), np.zeros((people, 1)), labels)
 
-    def worst() -> float:
-        return max(value(Logistic(), learnt(of, rows, labels, 0.06, seed), rows, labels) for seed in range(7))
 
-    assert worst() < nothing + worse
+def test_gradients_that_noise_explains_leave_the_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, nothing = worst_of(60, 6000, 0.5)
+    assert kept < nothing
     # without a margin, and with noisy centres taken as exact, noise is learnt
     monkeypatch.setattr(posterior_fit, "_MARGIN", 0.0)
     monkeypatch.setattr(belief, "OFF", 0.0)
-    assert worst() > nothing + worse + 0.01
+    assert worst_of(60, 6000, 0.5)[0] > nothing + 0.005
+
+
+def test_a_rare_class_that_noise_hides_costs_little() -> None:
+    found, nothing = worst_of(10, 15_000, 0.001)
+    assert found < nothing + 0.01
 
 
 def correlated() -> tuple[Posterior, Numbers, Numbers]:
@@ -264,6 +269,21 @@ def test_strongly_correlated_columns_do_not_make_steps_too_long(monkeypatch: pyt
     assert worst(1.0, lost=(4,)) < nothing - 0.1
     monkeypatch.setattr(posterior_fit, "_SIGNIFICANT", 1e9)
     assert worst(1.0, lost=(4,)) > nothing + 0.5
+
+
+def test_a_share_that_noise_hides_costs_no_more_than_equal_chances() -> None:
+    draws = np.random.default_rng(1).normal(size=2000)
+    for share in (0.02, 0.3, 0.5):
+        for deviation, most in ((0.001, 0.002), (0.05, 0.06), (0.3, 0.6), (3.0, 0.7)):
+            chance = np.array([likely_share(np.array([share + deviation * one]), deviation)[0] for one in draws])
+            loss = -share * np.log(chance) - (1 - share) * np.log(1 - chance)
+            least = -share * np.log(share) - (1 - share) * np.log(1 - share)
+            assert loss.mean() - least < most
+            # worse than equal chances by little, and seldom
+            assert np.quantile(loss, 0.99) < max(np.log(2) + 0.15, least + 0.15)
+    # of many classes, equal chances are less than a half
+    assert likely_share(np.full(5, 0.2), 9.0) == pytest.approx(np.full(5, 0.2), abs=0.02)
+    assert likely_share(np.array([0.1, 0.9]), 1e-4) == pytest.approx([0.1, 0.9], abs=6e-4)
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -10,19 +10,25 @@ from syndic.model.erm.loss import Numbers
 LEAST_ROOT: Final = 1e-5
 _LEAST_VARIANCE: Final = 3e-4
 _PRIOR: Final = 1.0
+# standard deviation of a share that is much
+_MUCH: Final = 0.1
 _HALF: Final = np.concatenate([np.geomspace(1e-5, 1e-3, 30), (np.arange(1, 500) + 0.5) / 1000])
 _SHARES: Final = np.concatenate([_HALF, 1 - _HALF[::-1]])
 
 
 def likely_share(values: Numbers, deviation: float) -> Numbers:
-    """Return the chances of a class that have the least expected log loss, given noisy shares: the posterior means.
+    """Return chances of classes, given noisy shares: posterior means, in much noise nearer to equal chances.
 
-    Before, all shares are equally likely. Where noise hides a share its chance is a half, and no row costs more than
-    log 2 on average.
+    Before, all shares are equally likely. The posterior mean has the least expected log loss, but in much noise a share
+    may look rare that is not, which costs far more than it can gain: there it is moved by a standard deviation.
     """
     chance = np.log(np.gradient(_SHARES)) - 0.5 * np.square((values[:, None] - _SHARES) / deviation)
     chance = np.exp(chance - chance.max(axis=1, keepdims=True))
-    return np.asarray(chance @ _SHARES / chance.sum(axis=1))
+    chance /= chance.sum(axis=1, keepdims=True)
+    mean, even = chance @ _SHARES, 1 / max(2, len(values))
+    wrong = np.sqrt(np.maximum(chance @ _SHARES**2 - mean**2, 0.0))
+    nearer = wrong * np.minimum(1.0, wrong / _MUCH)
+    return np.asarray(mean + np.clip(even - mean, -nearer, nearer))
 
 
 def likely_spread(centres: Numbers, deviation: float) -> Numbers:
