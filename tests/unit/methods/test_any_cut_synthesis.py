@@ -1,5 +1,6 @@
 """Synthesis over any cut: groups of people, different columns of a group at different parties."""
 
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from syndic import Study, simulate
 from syndic.advice import NoiseAdvice, advise
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError, RefusedError
-from syndic.kernel import Call, decode, encode
+from syndic.kernel import Call, Group, decode, encode
 from syndic.kernel.view import told
 from syndic.methods import Synthesis
 from syndic.methods.layout import TableNoise
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.rounds import Answer
+from syndic.methods.synthesis.size import _counts_sets
 from syndic.model.markov import Grouping
 from syndic.mpc.product_messages import ProductStart
 from syndic.report import About, healthdcat
@@ -290,3 +292,16 @@ def test_intervals_follow_only_from_tables_of_all_people() -> None:
     assert release.interval("linear(c, a)").low is None
     with pytest.raises(InputError, match="no noisy table has both a and c"):
         release.chi_squared("a", "c")
+
+
+def test_a_group_can_count_three_columns_if_some_three_have_two_parties() -> None:
+    draws, countable = np.random.default_rng(1), 0
+    for _ in range(500):
+        parties = tuple("abcd"[: draws.integers(1, 5)])
+        sizes = draws.integers(0, min(3, len(parties)) + 1, draws.integers(1, 6))
+        read = {f"c{place}": tuple(sorted(draws.choice(parties, size, False))) for place, size in enumerate(sizes)}
+        group = Group(name="g", parties=parties, people=9, read_from=read)
+        expected = any(group.counted_by(names) for names in combinations(read, 3))
+        assert _counts_sets(group) == expected, read
+        countable += expected
+    assert 50 < countable < 450

@@ -4,9 +4,10 @@ The announced number is a bound made of public sizes: of the model's cells, of t
 Where the study does not say how large the model may be, it is as large as the study's memory allows, up to what helps.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import product
 from math import sqrt
 from typing import Final, Literal, final
 
@@ -17,7 +18,7 @@ from syndic.data.counting import covered_cells
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import Group, Terms, budgets_of, groups_of
+from syndic.kernel import PARTNERS, Group, Terms, budgets_of, groups_of
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
@@ -187,12 +188,12 @@ def share_of_parities(terms: Terms, *, colluding: int, apart: bool) -> Fraction:
 
 
 def _counts_sets(group: Group) -> bool:
-    """Return whether a group can count the smallest sets of columns; those with the same parties are alike."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for name, parties in group.read_from.items():
-        alike.setdefault(parties, []).append(name)
-    some = [name for names in alike.values() for name in names[: min(SIZES)]]
-    return any(group.counted_by(names) for names in combinations(some, min(SIZES)))
+    """Return whether a group can count a table of three columns: of two parties, whichever parties they are read from."""
+    held = Counter(parties for parties in group.read_from.values() if parties)
+    if sum(count for _, count in held.most_common(PARTNERS)) >= min(SIZES):
+        return True
+    # one column at each of two parties, and a third that is read from both
+    return any(len(parties) == PARTNERS and all((one,) in held for one in parties) for parties in held)
 
 
 def ordered_columns(schema: Schema) -> tuple[tuple[str, int], ...]:
