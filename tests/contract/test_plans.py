@@ -79,6 +79,7 @@ def many(columns: int, parties: int, protocol: AnyMethod) -> float:
 
 
 @pytest.mark.parametrize("protocol", [Synthesis(), Marginals(), Learn(label="c0")], ids=lambda one: type(one).__name__)
+@pytest.mark.slow
 def test_plans_grow_no_faster_than_parties_and_tables(protocol: AnyMethod) -> None:
     many(4, 4, protocol)  # imports
     # four times as many; what grows with the square takes sixteen times as long

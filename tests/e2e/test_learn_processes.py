@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 
 from support import charges, rows, study_text
 from syndic import Study
@@ -83,6 +84,7 @@ def path_of(result: LearnResult) -> np.ndarray[tuple[int, ...], np.dtype[np.floa
     return np.asarray(result.path)
 
 
+@pytest.mark.slow
 def test_a_party_killed_in_a_round_is_back_in_the_next(tmp_path: Path) -> None:
     homes = laid_out(tmp_path)
     processes = Processes({name: home.command(seed=SEED) for name, home in homes.items()}, most=10**7)

@@ -107,7 +107,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("page", "theme", "paper"),
     [
         ("report.html", LIGHT, (255, 255, 255)),
-        ("report.html", DARK, (20, 24, 28)),
+        pytest.param("report.html", DARK, (20, 24, 28), marks=pytest.mark.slow),
         ("owner.html", LIGHT, (255, 255, 255)),
     ],
 )

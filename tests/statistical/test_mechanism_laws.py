@@ -115,6 +115,7 @@ def test_wide_laws(
     assert noise.tail(1e-6 / DRAWS) > np.abs(drawn).max()
 
 
+@pytest.mark.slow
 def test_wide_gaussian_near_zero() -> None:
     # inside the first blocks, where the acceptance of places inside a block shows
     sigma = 600
@@ -163,6 +164,7 @@ def test_exponential_mechanism_law() -> None:
     assert fits(np.bincount(chosen, minlength=5), law / law.sum())
 
 
+@pytest.mark.slow
 def test_report_noisy_max_law() -> None:
     scores = np.array([1, 0, 2])
     mechanism = ReportNoisyMax(sensitivity=1, epsilon=Fraction(1))

@@ -84,6 +84,7 @@ def test_known_gaussian_noise_shows_its_size() -> None:
     assert not half.holds
 
 
+@pytest.mark.slow
 def test_known_noise_is_accused_seldom() -> None:
     """At a chance to miss of a tenth, some of 150 sound trials are accused; 37 is six deviations above a tenth."""
     draws = np.random.default_rng(6)

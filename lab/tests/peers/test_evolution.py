@@ -79,6 +79,7 @@ def test_a_mixed_table_hides_its_relation_from_pairs() -> None:
     assert np.corrcoef(codes["age"], codes["income"])[0, 1] > 0.5
 
 
+@pytest.mark.bench
 def test_both_stand_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     small = mixed(1, 400)
     case = Case("small", lambda _: small, evolution_rows.MIXED_NUMBERS, agreement_of_sum)

@@ -50,6 +50,7 @@ def test_a_table_without_all_columns_is_refused(monkeypatch: pytest.MonkeyPatch)
         peers_synthesis.made_by("dpmm", Plan("MST"), coded(5), "0.8", seed=0)
 
 
+@pytest.mark.bench
 def test_methods_written_here_stand_beside_ours_at_both_deltas(monkeypatch: pytest.MonkeyPatch) -> None:
     data, deltas = coded(400), []
 

@@ -62,7 +62,9 @@ def test_uneven_crowds_are_uneven_and_declared_shares_are_kept() -> None:
     assert set(np.unique(codes["b"])) == {0, 5}
 
 
-@pytest.mark.parametrize("name", ["shares", "oracle", "glued"])
+@pytest.mark.parametrize(
+    "name", ["shares", *(pytest.param(name, marks=pytest.mark.slow) for name in ("oracle", "glued"))]
+)
 def test_a_forecast_is_as_far_from_the_people_as_the_method_itself(name: str) -> None:
     data = people_of(Crowd(0.7, 2.0))
     protocols: dict[str, Any] = {"shares": Synthesis(), "oracle": Vertimrf(way="oracle"), "glued": Glued()}
@@ -112,6 +114,7 @@ def simulated(data: Coded, epsilon: str) -> Found:
     return _simulated(studies["shares"], studies, Assumptions(), silent_progress, 0)
 
 
+@pytest.mark.slow
 def test_few_people_and_little_epsilon_are_not_worth_it() -> None:
     recommended, words = _verdict(simulated(people_of(Crowd(0.5, 2.0), 200), "0.05"))
     assert recommended == "none"

@@ -102,7 +102,7 @@ def test_the_least_decimal_that_reaches_a_border(border: float, scale: int) -> N
 
 
 @pytest.mark.parametrize("choose", ["first", "last"])
-@pytest.mark.parametrize("most", [1, 2, 50])
+@pytest.mark.parametrize("most", [2, *(pytest.param(most, marks=pytest.mark.slow) for most in (1, 50))])
 def test_the_chosen_rows_of_each_person_in_the_declared_order(backend: Any, most: int, choose: str) -> None:
     rows = nasty_table()
     schema = every_schema(rows)[4]
@@ -188,7 +188,7 @@ def test_numbers_that_the_schema_does_not_expect_are_coded_by_the_engine(
     assert counted[0].values.tolist() == [51, 1, 48, 1]
 
 
-@pytest.mark.parametrize("size", [1, 5, 100, 1000])
+@pytest.mark.parametrize("size", [5, 1000, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 100))])
 def test_a_public_number_of_rows_is_kept_by_the_engine_too(backend: Any, size: int) -> None:
     rows = nasty_table()
     for turn in (0, 5):

@@ -179,7 +179,7 @@ SMALL = "".join(
 
 
 @pytest.mark.usefixtures("silent")
-@pytest.mark.parametrize("adversary", ["active", "passive"])
+@pytest.mark.parametrize("adversary", [pytest.param("active", marks=pytest.mark.slow), "passive"])
 def test_no_person_moves_what_opens_further_than_is_charged(adversary: str) -> None:
     """All values of one person at all parties, by real runs; the worst reaches what the noise is for."""
     held: Held = {"p": ("x", "ab"), "q": ("x", "a"), "r": ("x", "b")}

@@ -170,6 +170,7 @@ def test_one_owner_in_two_groups_leaves_enough_noise() -> None:
         assert mu_squared(held, noises, vector, planned.one, inside, 2) <= 4 * float(charged.rho) * (1 + 1e-9)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("which", "more", "places", "colluding"),
     [

@@ -92,7 +92,7 @@ def test_replacing_one_row_moves_the_sums_no_farther_than_stated(layout: Layout)
     assert max(int((one**2).sum()) for one in moved) == layout.l2_squared
 
 
-@pytest.mark.parametrize("correction", ["analytic", "jackknife", "none"])
+@pytest.mark.parametrize("correction", ["analytic", pytest.param("jackknife", marks=pytest.mark.slow), "none"])
 def test_replacing_one_row_moves_the_block_sum_by_one_block_at_most(correction: Any) -> None:
     layout = layout_of(SCHEMA, "age", Exponential(), 7, (0.02,), (0.1,))
     block = np.random.default_rng(3).permutation(blocks_of(9, 3))

@@ -81,7 +81,10 @@ def distance(domain: Domain, names: tuple[str, ...], one: Codes, other: Codes) -
     return float(np.abs(shares[0] - shares[1]).sum()) / 2
 
 
-@pytest.mark.parametrize(("people", "target"), [(3000, ""), (3000, "c"), (30_000, "")])
+@pytest.mark.parametrize(
+    ("people", "target"),
+    [(3000, ""), pytest.param(3000, "c", marks=pytest.mark.slow), pytest.param(30_000, "", marks=pytest.mark.slow)],
+)
 def test_expected_errors_are_close_to_the_true_ones(people: int, target: str) -> None:
     expected, true = [], []
     for seed in range(3):

@@ -105,6 +105,7 @@ def test_estimate_standard_error_and_kurtosis_of_two_parties() -> None:
     assert estimate_by_blocks(model, given).standard_error[0] == pytest.approx(variance**0.5)
 
 
+@pytest.mark.slow
 def test_vector_errors_are_those_of_simulated_moments() -> None:
     model = Model(family=Normal(centre=5.0), least=np.array([0.0, 0.1]), most=np.array([10.0, 25.0]))
     given = Noisy(

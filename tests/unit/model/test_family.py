@@ -186,6 +186,7 @@ def test_first_bias_of_the_rate_is_exact() -> None:
     assert abs(model.estimate(draws).mean() - 1.7 * 20 / 19) < 6 * corrected.std() / 400_000**0.5
 
 
+@pytest.mark.slow
 def test_gamma_bias_is_that_of_simulation() -> None:
     draws = np.random.default_rng(2).gamma(2.0, 1.0, size=(100_000, 50))
     family = Gamma()

@@ -74,6 +74,7 @@ def test_without_lists_nothing_is_done() -> None:
     assert consistent(gram) is gram
 
 
+@pytest.mark.slow
 def test_errors_of_levels_are_smaller_and_still_right() -> None:
     features, rows = features_and_rows("n c p", 6000)
     generator = np.random.default_rng(3)

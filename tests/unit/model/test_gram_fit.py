@@ -98,6 +98,7 @@ def test_coefficients_in_the_columns_own_units() -> None:
     assert changed.standard_errors()[0] == pytest.approx(900 * np.sqrt(row @ total @ row))
 
 
+@pytest.mark.slow
 def test_noise_is_in_the_standard_errors_as_simulated() -> None:
     matrix, generator = rows(3000), np.random.default_rng(5)
     exact = GramMatrix.of(matrix, NAMES)

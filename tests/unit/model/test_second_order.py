@@ -238,6 +238,7 @@ def test_a_lost_round_leaves_the_weights_and_the_next_goes_on() -> None:
     assert float(np.linalg.norm(path[-1][0] - exact)) < 0.05 * float(np.linalg.norm(exact))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_sixteen_noisy_rounds_are_as_good_as_many_of_gradient_descent() -> None:
     generator = np.random.default_rng(7)

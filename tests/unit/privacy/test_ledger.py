@@ -334,6 +334,7 @@ def test_an_entry_holds_what_was_asked_and_when(ledger: Ledger) -> None:
     assert abs(datetime.now(UTC) - time) < timedelta(minutes=1)
 
 
+@pytest.mark.slow
 def test_long_ledgers_are_read_page_by_page(ledger: Ledger) -> None:
     ledger.declare("many", Budget(epsilon=Fraction(10**5)))
     for number in range(1100):

@@ -46,6 +46,7 @@ def test_a_sample_of_everybody_is_the_gaussian_mechanism(steps: int) -> None:
     assert exact <= found <= 1.005 * exact
 
 
+@pytest.mark.slow
 def test_many_steps_are_an_own_convolution() -> None:
     # losses of one step, by masses between points of the line; no library, no rounding to a side
     sigma, chance, steps, grid = 1.1, 0.01, 64, 2e-4
@@ -109,6 +110,7 @@ def test_the_noise_is_the_least_that_is_enough(epsilon: str) -> None:
     assert sampled_epsilon(sigma * Fraction("0.99"), DELTA, chance, 200) > budget
 
 
+@pytest.mark.slow
 def test_more_steps_and_slack_take_more_noise() -> None:
     found = [sampled_sigma(Fraction(1), DELTA, Fraction(1, 20), steps) for steps in (1, 10)]
     assert all(few < many for few, many in pairwise(found))

@@ -188,7 +188,7 @@ def share_of_parities(terms: Terms, *, colluding: int, apart: bool) -> Fraction:
 
 
 def _counts_sets(group: Group) -> bool:
-    """Return whether a group can count a table of three columns: of two parties, whichever parties they are read from."""
+    """Return whether a group can count a table of three columns: of two parties, wherever they are read from."""
     held = Counter(parties for parties in group.read_from.values() if parties)
     if sum(count for _, count in held.most_common(PARTNERS)) >= min(SIZES):
         return True

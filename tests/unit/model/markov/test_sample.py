@@ -25,6 +25,7 @@ def loop(sizes: tuple[int, ...] = (2, 3, 2, 2)) -> MarkovField:
     return MarkovField(domain, plan_tree(domain, sets), potentials, 10.0, (zero,))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_single_rows_follow_the_joint() -> None:
     field = loop()

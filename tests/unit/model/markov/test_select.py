@@ -99,6 +99,7 @@ def test_tiny_domains(sizes: tuple[int, ...]) -> None:
             np.testing.assert_allclose(share, table(codes, (name,), domain), atol=0.05)
 
 
+@pytest.mark.slow
 def test_a_hundred_columns() -> None:
     sizes = tuple(2 + place % 4 for place in range(100))
     domain = Domain(tuple(f"column {place}" for place in range(100)), sizes)
