@@ -13,6 +13,7 @@ from syndic.kernel.cut import averaged_in_words as averaged_in_words
 from syndic.kernel.cut import covered as covered
 from syndic.kernel.cut import granted as granted
 from syndic.kernel.cut import groups_of as groups_of
+from syndic.kernel.cut import most_people as most_people
 from syndic.kernel.cut import not_covered as not_covered
 from syndic.kernel.cut import parts_of as parts_of
 from syndic.kernel.cut import picture as picture

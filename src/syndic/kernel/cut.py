@@ -93,20 +93,32 @@ def groups_of(terms: Terms) -> tuple[Group, ...]:
     """Return the groups of people, in the order of their first parties."""
     names, rule, found = terms.schema.names, terms.read_from or {}, []
     for (_, name), parties in _members(terms).items():
+        every, people = tuple(one.name for one in parties), _people(parties)
+        read_from, also = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
+        if len(parties) == 1:  # there may be very many groups of one party
+            read_from = dict.fromkeys(names if parties[0].columns is None else parties[0].columns, every)
+            found.append(Group(name=name, parties=every, people=people, read_from=read_from))
+            continue
         held: dict[str, list[str]] = {}
         for one in parties:
             for column in names if one.columns is None else one.columns:
                 held.setdefault(column, []).append(one.name)
-        people = max(one.people or 0 for one in parties)
-        read_from, also = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
         for column, own in held.items():
             read = [party for party in own if party in rule.get(column, ())] or own[:1]
             read_from[column] = tuple(read)
             if others := tuple(party for party in own if party not in read):
                 also[column] = others
-        every = tuple(one.name for one in parties)
         found.append(Group(name=name, parties=every, people=people, read_from=read_from, also=also))
     return tuple(found)
+
+
+def most_people(terms: Terms) -> int:
+    """Return how many people all groups have, at most."""
+    return sum(map(_people, _members(terms).values()))
+
+
+def _people(parties: Sequence[Member]) -> int:
+    return max(one.people or 0 for one in parties)
 
 
 def _members(terms: Terms) -> dict[tuple[bool, str], list[Member]]:
@@ -122,6 +134,8 @@ def _members(terms: Terms) -> dict[tuple[bool, str], list[Member]]:
 
 def shared_people(terms: Terms) -> bool:
     """Return whether some group has several parties: who is in it is then known to them."""
+    if all(party.columns is None and not party.group for party in terms.parties):
+        return False
     return any(len(parties) > 1 for parties in _members(terms).values())
 
 

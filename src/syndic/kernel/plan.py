@@ -1,7 +1,7 @@
 """The plan: everything public about a run. Each process computes it from its own copy of the study; never sent."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ else:
     from typing import TypeVar
 
     Planned = TypeVar("Planned", bound="Plan", covariant=True)  # noqa: PLC0105
+
+Value = TypeVar("Value")
 
 
 class Resources(Document):
@@ -76,12 +78,16 @@ class Plan(Document, dict=True):
     @cached_property
     def costs(self) -> dict[str, Cost]:
         """The cost that each party's ledger will be charged, by party."""
-        known: dict[tuple[Event, ...], Cost] = {}
+        return self.by_party(Cost.of)
+
+    def by_party(self, value_of: Callable[[tuple[Event, ...]], Value]) -> dict[str, Value]:
+        """Return what follows from each party's events, worked out once for events that are equal."""
         charged = {party.name: self.events(party.name) for party in self.terms.parties}
-        for events in charged.values():
-            if events not in known:
-                known[events] = Cost.of(events)
-        return {name: known[events] for name, events in charged.items()}
+        # most parties have the same object, and fractions are slow to hash
+        same = {id(events): events for events in charged.values()}
+        known = {events: value_of(events) for events in dict.fromkeys(same.values())}
+        values = {place: known[events] for place, events in same.items()}
+        return {name: values[id(events)] for name, events in charged.items()}
 
     def check_party(self, name: str) -> None:
         """Raise `InputError` unless the study has a party of this name."""

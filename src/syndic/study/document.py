@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from fractions import Fraction
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar, final
 
@@ -27,6 +27,7 @@ from syndic.kernel import (
     groups_of,
     make_plan,
     member,
+    most_people,
     owner_of,
     owners_of_several,
     parties_of,
@@ -35,7 +36,7 @@ from syndic.kernel import (
     steps_of_run,
 )
 from syndic.methods import Align, AnyMethod
-from syndic.privacy import Budget, Cost, Event, Price, Unit, check_delta, default_delta, joint_cost
+from syndic.privacy import Budget, Cost, Price, Unit, check_delta, default_delta, joint_cost
 from syndic.privacy.covered import charge_of
 
 Kind = TypeVar("Kind", bound=Plan)
@@ -225,12 +226,7 @@ class Study(Document):
     @property
     def people(self) -> int | None:
         """A public bound on the number of all people, those of a group counted once; None if a party gives none."""
-        added = people_of(self)
-        if added is None or self.partition == "horizontal":
-            return added
-        if self.partition == "vertical":
-            return max(party.people or 0 for party in self.parties)
-        return sum(group.people for group in groups_of(self))
+        return None if people_of(self) is None else most_people(self)
 
     @property
     def plan(self) -> Plan:
@@ -335,13 +331,8 @@ def price_of(study: Study, party: str) -> Price:
 
 def prices_of(study: Study) -> dict[str, Price]:
     """Return the price of every party; parties with the same events have the same, worked out once."""
-    plan, delta, discloses = study.plan, study.delta, disclosures_of(study)
-
-    @cache
-    def price(events: tuple[Event, ...]) -> Price:
-        return Price.of(study.name, events, delta, discloses)
-
-    return {party.name: price(plan.events(party.name)) for party in study.parties}
+    delta, discloses = study.delta, disclosures_of(study)
+    return study.plan.by_party(lambda events: Price.of(study.name, events, delta, discloses))
 
 
 def disclosures_of(study: Study) -> tuple[str, ...]:

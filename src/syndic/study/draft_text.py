@@ -59,7 +59,7 @@ class Section(Document):
 def unconfirmed(text: str) -> tuple[Unconfirmed, ...]:
     """Return the values of a study's text that are marked as read from rows."""
     found, place = [], ""
-    for number, line in enumerate(text.split("\n")):
+    for number, line in enumerate(text.split("\n") if READ in text else ()):
         heading, pair = _HEADING.fullmatch(line), _pair(line)
         if heading:
             place = heading[1].removesuffix("s") if line.lstrip().startswith("[[") else heading[1]

@@ -18,7 +18,7 @@ from syndic.data.counting import covered_cells
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import PARTNERS, Group, Terms, budgets_of, groups_of
+from syndic.kernel import PARTNERS, Group, Terms, budgets_of, groups_of, most_people
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
@@ -244,7 +244,7 @@ def _check_known(schema: Schema, target: str | None, keep: Sequence[tuple[str, .
 
 def most_rows(terms: Terms) -> int:
     """Return the public bound on the rows of all groups of people."""
-    return sum(group.people for group in groups_of(terms)) * terms.unit.whole_rows
+    return most_people(terms) * terms.unit.whole_rows
 
 
 def most_drawn(terms: Terms) -> int:

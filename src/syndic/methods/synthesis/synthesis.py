@@ -47,9 +47,9 @@ from syndic.kernel import (
     Session,
     Terms,
     adversary_of,
-    covered,
     groups_of,
     member,
+    most_people,
     most_rows,
     parts_of,
     schema_of,
@@ -153,8 +153,8 @@ class Synthesis(ProductSteps, tag="synthesis"):
         for name in self.servers:
             member(terms, name)
         groups = groups_of(terms)
-        people = sum(group.people for group in groups)
-        lacking = any(covered(groups, (name,)) < people for name in terms.schema.names)
+        every = set(terms.schema.names)
+        lacking = any(group.people and not group.read_from.keys() >= every for group in groups)
         apart = shared_people(terms) or lacking
         self._check_apart(terms, apart=apart)
         select = partial(
@@ -205,7 +205,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
             masked_sums=self._masked_sums(terms) if len(terms.parties) > 1 else None,
             zeros=self.zeros,
             # nobody knows whose rows are missing
-            people=people if terms.unit.sizes_are_public and self.missing == 0 else None,
+            people=most_people(terms) if terms.unit.sizes_are_public and self.missing == 0 else None,
             wanted=self.rows,
         )
 

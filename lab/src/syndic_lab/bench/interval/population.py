@@ -266,7 +266,8 @@ _OF_ADULT: Final = (
 )
 
 
-MADE_UP: Final = ("independent", "tree", "three-way", "numbers", "rare")
+FEW_LEVELS: Final = ("independent", "tree", "three-way")
+MADE_UP: Final = (*FEW_LEVELS, "numbers", "rare")
 
 
 @cache

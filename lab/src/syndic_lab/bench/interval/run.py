@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from syndic.document import from_json, to_json
-from syndic_lab.bench.interval.population import MADE_UP
+from syndic_lab.bench.interval.population import FEW_LEVELS, MADE_UP
 from syndic_lab.bench.interval.release import Layout, Outcome, Setting, outcome
 from syndic_lab.bench.row import Row, standard_error
 
@@ -52,6 +52,10 @@ def rows(quick: bool, processes: int = 1, file: Path | None = None) -> Iterator[
     for kind in dict.fromkeys(each.kind for one in found for each in one.asked):
         yield from _of(f"kind of question: {kind}", found, kind)
     yield from _of("all made-up populations", made_up)
+    for layout in LAYOUTS:
+        wanted = (layout, PEOPLE[-1], "1")
+        kept = [one for one in made_up if (one.setting.layout, one.setting.people, one.setting.epsilon) == wanted]
+        yield from _of(f"few levels, {_named(*wanted)}", [one for one in kept if one.setting.population in FEW_LEVELS])
     yield from _worst(made_up)
     seconds = [sum(each.seconds for each in one.asked) for one in found if one.setting.population == "adult"]
     if seconds:
@@ -101,9 +105,9 @@ def _worst(found: list[Outcome]) -> Iterator[Row]:
         cells.setdefault(f"{own.population}, {own.people:,} people, epsilon {own.epsilon}", []).append(one)
     lines = [next(_of(what, kept), None) for what, kept in cells.items()]
     known = sorted((one for one in lines if one is not None), key=lambda one: one.value)
-    for name, one in (("lowest", known[0]), ("highest", known[-1])) if known else ():
-        what = f"{name} of {len(known)} cells: {one.row}"
-        yield _row(what, one.metric, one.value, "1", one.baseline, one.error, one.runs)
+    for name, end in (("lowest", known[0]), ("highest", known[-1])) if known else ():
+        what = f"{name} of {len(known)} cells: {end.row}"
+        yield _row(what, end.metric, end.value, "1", end.baseline, end.error, end.runs)
 
 
 def _named(layout: Layout, people: int, epsilon: str) -> str:
