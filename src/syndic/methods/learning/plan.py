@@ -206,7 +206,7 @@ class LearnPlan(Plan):
         if isinstance(self.scheme, Averaging):
             return "models"
         if isinstance(self.scheme, FewSums):
-            return "moments, products of two columns, and gradients"
+            return "moments, spreads, products of two columns, and gradients"
         return ("gradients and curvatures" if isinstance(self.scheme, FewRounds) else "gradients") + " in every round"
 
     @property

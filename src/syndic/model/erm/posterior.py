@@ -98,6 +98,9 @@ class Posterior:
     def __post_init__(self) -> None:
         if min(self.features, self.models, self.people, self.rows, self.gradients) < 1:
             raise InputError("features, models, people, rows and rounds must be at least 1")
+        if self.intercept <= 0 or (8 * self.intercept).denominator != 1:
+            # the reach is exact for eighths, and sums are whole numbers
+            raise InputError(f"the weight of intercepts ({self.intercept}) must be above 0, in eighths")
         if self.features > MOST_FEATURES:
             raise InputError(
                 f"{self.features} features are more than the {MOST_FEATURES} that the scheme posterior learns from: "
