@@ -43,9 +43,14 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# lint and pages beside each other, then the tests; conftest.py orders the files. A worker more than two cores: some wait
+# Import all that tests import: in a new environment every worker would compile it at the same time.
+$(VENV)/compiled: $(VENV)/dev
+	$(BIN)/pytest --collect-only -qq > /dev/null
+	touch $@
+
+# checks and pages beside each other, then the tests; conftest.py orders the files. A worker more than two cores: some wait
 test: $(VENV)/dev
-	$(MAKE) --jobs 2 lint docs
+	$(MAKE) --jobs 2 lint docs $(VENV)/compiled
 	$(ONE_THREAD) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not deploy and not bench and not slow"
 
 # More of what `make test` does once: every audit, attacks with many runs, runs in processes of every kind. Some minutes.
