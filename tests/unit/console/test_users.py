@@ -395,6 +395,11 @@ def served(place: tuple[Study, PartyFolder], monkeypatch: pytest.MonkeyPatch) ->
     given = {"host": "127.0.0.1", "port": port, "proxy": PROXY}
     thread = threading.Thread(target=serve.serve, args=(folder, listening), kwargs=given)
     thread.start()
+    # It configures logging, which closes a handler of a library that has pytest's stream if that is not sys.stderr just
+    # then, as between fixture and test: all later tests would fail.
+    until = time.monotonic() + 30
+    while not (servers and servers[0].started) and time.monotonic() < until:
+        time.sleep(0.01)
     yield port
     servers[0].should_exit = True
     thread.join(30)
