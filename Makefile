@@ -53,7 +53,7 @@ test: $(VENV)/dev
 	$(MAKE) --jobs 2 lint docs $(VENV)/compiled
 	$(ONE_THREAD) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not deploy and not bench and not slow"
 
-# More of what `make test` does once: every audit, attacks with many runs, runs in processes of every kind. Some minutes.
+# More of what `make test` does once: the other audits, attacks with many runs, runs in processes of every kind. Some minutes.
 test-slow: $(VENV)/dev
 	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist load -m slow
 
