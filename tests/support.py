@@ -390,7 +390,7 @@ CASES = (
     _across("gram", gram_study('products = [["colour", "age"]]')),
     _across("gram of three", gram_study("colluding = 2\nbits = 6", parties=THREE_VERTICAL)),
     _across("gram overlap", gram_study("overlap = true", columns=MISSING_LEVELS)),
-    _groups("gram groups", 'method = "gram"'),
+    _groups("gram groups", 'method = "gram"\ntarget = "age"'),
     _across("mixing", mixing_study()),
     _across("mixing dgm of three", mixing_study('scheme = "dgm"\nbounds = "unit"', parties=THREE_VERTICAL)),
     _across("mixing bgm missing", mixing_study('scheme = "bgm"\nbits = 6', columns=MISSING_LEVELS)),

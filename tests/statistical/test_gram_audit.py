@@ -120,11 +120,13 @@ def test_the_charge_is_that_of_the_noise() -> None:
     assert mu**2 <= float(mu_squared)
 
 
-@pytest.mark.parametrize(("cut", "parties"), [("vertical", 2), ("horizontal", 5)])
-def test_intervals_of_rescaled_numbers_cover_the_truth(cut: str, parties: int) -> None:
+@pytest.mark.parametrize(
+    ("cut", "parties", "options"), [("vertical", 2, {}), ("horizontal", 5, {}), ("vertical", 2, {"target": "y"})]
+)
+def test_intervals_of_rescaled_numbers_cover_the_truth(cut: str, parties: int, options: dict[str, Any]) -> None:
     generator = np.random.default_rng(3)
     names, tries, covered = [*(f"c{place}" for place in range(5)), "y"], 300, np.zeros(5)
-    study = accuracy.study_of(20_000, names, cut, parties, 1.0, 0.2)
+    study = accuracy.study_of(20_000, names, cut, parties, 1.0, options)
     slopes = np.array([0.5, -0.4, 0.3, 0.0, 0.0])
     for _ in range(tries):
         x = generator.standard_normal((20_000, 5))

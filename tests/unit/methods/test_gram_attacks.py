@@ -82,7 +82,15 @@ THREE = "".join(
 
 @pytest.mark.parametrize("columns", [COLUMNS, LEVELS], ids=["values", "levels"])
 @pytest.mark.parametrize(
-    "options", ["", "scaling = 0.0", 'norm = 0.1\nexempt = ["score"]', 'products = [["colour", "score"]]', "bits = 4"]
+    "options",
+    [
+        "",
+        'target = "score"',
+        "scaling = 0.0",
+        'norm = 0.1\nexempt = ["score"]',
+        'products = [["colour", "score"]]',
+        "bits = 4",
+    ],
 )
 def test_no_two_people_of_any_group_differ_by_more_than_the_noise_is_for(options: str, columns: str) -> None:
     """Every record at a bound, a middle or missing, in every group, by scales that a coordinator may choose."""

@@ -123,7 +123,7 @@ NUMBERS = "".join(
 
 
 @pytest.mark.usefixtures("silent")
-@pytest.mark.parametrize("options", ["", "scaling = 0.0"])
+@pytest.mark.parametrize("options", ["", 'target = "score"', "scaling = 0.0"])
 def test_a_person_moves_the_sums_by_no_more_than_is_paid_for(options: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A coordinator sends the narrowest widths that are accepted, far from a person."""
     study = gram_study(options, parties=GROUPS)

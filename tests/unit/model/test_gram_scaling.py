@@ -33,8 +33,8 @@ ROWS = {
 }
 
 
-def scaling(people: int = 1000, mu_squared: Fraction = Fraction(1, 10)) -> Scaling:
-    found = scaling_of(CODINGS, people, mu_squared=mu_squared, share=Fraction(1, 5), excess=Fraction(1))
+def scaling(people: int = 1000, mu_squared: Fraction = Fraction(1, 10), target: str | None = None) -> Scaling:
+    found = scaling_of(CODINGS, people, mu_squared=mu_squared, share=Fraction(1, 5), excess=Fraction(1), target=target)
     assert found is not None
     return found
 
@@ -70,8 +70,9 @@ def opened(rows: NDArray[np.int32], features: tuple[Feature, ...]) -> NDArray[np
 
 @pytest.mark.parametrize("parties", [1, 2])
 @pytest.mark.parametrize("people", [10, 1000, 10**6])
-def test_no_two_rows_differ_by_more_than_the_sensitivity(parties: int, people: int) -> None:
-    chosen = scaling(people)
+@pytest.mark.parametrize("target", [None, "a", "b"])
+def test_no_two_rows_differ_by_more_than_the_sensitivity(parties: int, people: int, target: str | None) -> None:
+    chosen = scaling(people, target=target)
     groups = [CODINGS] if parties == 1 else [CODINGS[:2], CODINGS[2:]]
     clips = [chosen.clip(group) for group in groups]
     bound = float(halved_sensitivity_squared(CODINGS, [(clip.blocks, clip.length) for clip in clips if clip]))
@@ -92,6 +93,23 @@ def test_no_two_rows_differ_by_more_than_the_sensitivity(parties: int, people: i
         if scales == narrow(CODINGS):
             # without shortening a lie would break the guarantee: this test would see it
             assert furthest(opened(np.hstack(raw), features)) > bound
+
+
+def test_a_target_counts_as_more_columns_and_has_less_noise_in_its_own_unit() -> None:
+    plain, aimed = scaling(), scaling(target="a")
+    assert (aimed.spread, aimed.length, aimed.reach) == (plain.spread, plain.length, plain.reach)
+    assert float(aimed.finer) == pytest.approx(6**0.25, abs=1 / 64)
+    bounds = []
+    for chosen in (plain, aimed):
+        clip = chosen.clip(CODINGS)
+        assert clip is not None
+        bounds.append(float(halved_sensitivity_squared(CODINGS, [(clip.blocks, clip.length)])) ** 0.5)
+    assert bounds[0] < bounds[1] < bounds[0] * float(aimed.finer)
+    counts = np.tile(np.exp(-((np.arange(plain.bins) - plain.bins / 2) ** 2)), 3) * 1000
+    before, after = (one.scales(CODINGS, counts, 1000) for one in (plain, aimed))
+    assert after[0].width == pytest.approx(before[0].width / float(aimed.finer), abs=1)
+    assert after[1:] == before[1:]
+    assert aimed.allowed(CODINGS, after)
 
 
 def furthest(values: NDArray[np.float64]) -> float:

@@ -9,10 +9,13 @@ from syndic_lab.bench.regression.data import Data
 def test_rescaled_numbers_are_fitted_better_than_by_wide_bounds() -> None:
     wide = {data.name: data for data in made_up()}["wide bounds"]
     found = list(rows(Data(wide.name, wide.table[:8000], 2), 2, epsilons=(1.0,)))
-    assert len(found) == 2 * 2 * 2
+    assert len(found) == 2 * 3 * 2
     means = {row.row.split(", ", 1)[1]: row for row in found if "mean" in row.metric}
     for parties in ("two vertical", "five horizontal"):
-        better, worse = (means[f"{parties}, epsilon 1, {what}"] for what in ("rescaled", "by bounds"))
+        better, aimed, worse = (
+            means[f"{parties}, epsilon 1, {what}"] for what in ("rescaled", "with a target", "by bounds")
+        )
+        assert aimed.value > better.value
         assert better.baseline is not None
         assert better.value > better.baseline - 0.1
         assert worse.value < better.value - 0.3

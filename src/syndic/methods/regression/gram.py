@@ -32,7 +32,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data.coding import Coding
+from syndic.data.coding import Coding, coding_of
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     UNDER_MASKS,
@@ -54,7 +54,7 @@ from syndic.methods.regression.gram_plan import GramPlan, absent_of, codings_of,
 from syndic.methods.regression.gram_result import GramResult, read_gram
 from syndic.methods.regression.stages import SCALING, Scales, Stages, check_share, stages_of
 from syndic.model.gram.rows import Pair, check_names, products_of
-from syndic.model.gram.scaling import Scale, counts_of
+from syndic.model.gram.scaling import Scale, counts_of, is_number
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.length import WITNESSES, least_modulus
@@ -77,9 +77,10 @@ class Gram(ProductSteps, tag="gram"):
     that party. `norm`: a party's numbers in a row are clipped so that their mean square is at most this: less noise,
     but long rows are shortened. `exempt`: columns that are not clipped, for example the label. `scaling`: the share of
     the budget for noisy counts by which numbers are rescaled first; 0 for bounds only, as with `products`, `overlap` or
-    a `norm` below 1. `adversary`: "active", the default, lets parties that multiply prove that no row is longer than
-    the noise is made for, so that parties that deviate, at most `colluding`, cannot read another party's record.
-    "passive" leaves the proof out.
+    a `norm` below 1. `target`: the number column that regressions will predict, if it is known: less noise on its sums,
+    slightly more on all others. `adversary`: "active", the default, lets parties that multiply prove that no row is
+    longer than the noise is made for, so that parties that deviate, at most `colluding`, cannot read another party's
+    record. "passive" leaves the proof out.
     """
 
     title: ClassVar[str] = "Gram matrix of all parties' rows, from a masked sum"
@@ -98,6 +99,7 @@ class Gram(ProductSteps, tag="gram"):
     norm: float = 1.0
     exempt: tuple[str, ...] = ()
     scaling: float = SCALING
+    target: str | None = None
     adversary: Adversary | None = None
 
     def __post_init__(self) -> None:
@@ -130,6 +132,7 @@ class Gram(ProductSteps, tag="gram"):
         """Code the columns, calibrate the noise to the strictest budget, and size the ring for both."""
         groups = groups_of(terms)
         self._check_columns(terms, groups)
+        self._check_target(terms)
         graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
         codings = codings_of(terms.schema, self.products, self.bits)
         held = held_by(groups, codings)
@@ -146,6 +149,7 @@ class Gram(ProductSteps, tag="gram"):
             scaling=self.scaling,
             norm=self.norm,
             exempt=self.exempt,
+            target=self.target,
             colluding=self.colluding,
             missing=self.missing,
         )
@@ -281,6 +285,19 @@ class Gram(ProductSteps, tag="gram"):
             raise InputError("overlap is for parties with the same people, in one group: set overlap = false")
         if self.missing and shared_people(terms):
             raise InputError("parties of a group with several must all answer: set missing = 0")
+
+    def _check_target(self, terms: Terms) -> None:
+        """Refuse a target that is not a column of numbers, or where numbers are not rescaled."""
+        if self.target is None:
+            return
+        if self.target not in terms.schema.names:
+            raise InputError(f"target: the schema has no column {self.target}")
+        if not is_number(coding_of(terms.schema[self.target], self.bits)):
+            raise InputError(f"target: {self.target} is not a column of numbers; a class to predict needs no target")
+        if not self.scaling or self.products or self.overlap or self.norm < 1:
+            raise InputError(
+                "target: it needs rescaled numbers: leave out target, or products, overlap, norm and scaling = 0"
+            )
 
     def _multiplied(
         self,

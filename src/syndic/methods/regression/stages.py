@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Final, final
 
 import numpy as np
@@ -63,7 +64,9 @@ class Stages:
         """What a sum is of, in words."""
         if self.scaling is None:
             return "of values in [-1, 1]"
-        return f"of numbers in units of {self.scaling.spread:.3g} standard deviations, by noisy counts"
+        found = self.scaling
+        target = f", of {found.target} in {found.spread / found.finer:.3g}" if found.target else ""
+        return f"of numbers in units of {found.spread:.3g}{target} standard deviations, by noisy counts"
 
     @property
     def changes(self) -> str:
@@ -85,7 +88,7 @@ class Stages:
     @property
     def longest(self) -> Fraction:
         """The largest absolute value of a feature."""
-        return Fraction(1) if self.scaling is None else max(Fraction(1), self.scaling.reach)
+        return Fraction(1) if self.scaling is None else max(Fraction(1), self.scaling.reach * self.scaling.finer)
 
     def flags(self, codings: tuple[Coding, ...]) -> int:
         """Return how many levels for missing values count as blocks of their own, beside rescaled numbers."""
@@ -161,6 +164,7 @@ def stages_of(  # noqa: PLR0913  # all by name
     scaling: float,
     norm: float,
     exempt: tuple[str, ...],
+    target: str | None,
     colluding: int,
     missing: int,
 ) -> Stages:
@@ -168,7 +172,7 @@ def stages_of(  # noqa: PLR0913  # all by name
 
     A party clips what it has of a row, `held`. A person is in one group, so the sensitivity is the largest of a group.
     In one group each column is counted by one party, with the whole noise. Products of columns, people that may be
-    absent and a `norm` below 1 have one stage.
+    absent and a `norm` below 1 have one stage, without a target.
     """
     share = exact(scaling)
     if presences or norm < 1 or any(len(block.columns) > 1 for block in codings):
@@ -200,7 +204,8 @@ def stages_of(  # noqa: PLR0913  # all by name
         mu_squared = min(mu_squared_for(budget.epsilon, budget.delta, slack) for budget in budgets_of(terms))
         alone = len(groups) == 1
         excess = Fraction(1) if alone else Fraction(parties, parties - colluding - missing)
-        found = scaling_of(codings, people, mu_squared=mu_squared, share=share, excess=excess) if share else None
+        rescale = partial(scaling_of, codings, people, share=share, excess=excess, target=target)
+        found = rescale(mu_squared=mu_squared) if share else None
         if found is None:
             clips, lengths = clipped(lambda blocks: clip_of(blocks, exact(norm), exempt))
             square = max(sensitivity_squared(codings, presences, one) for one in lengths)

@@ -17,6 +17,10 @@ falls, and at most sqrt(x / 20), so that the noise falls with more people while 
 that of about columns + spread^2 columns, noise on means falls with 1 / spread: spread^2 = columns / 8 costs little and
 keeps means exact, and more helps where nothing but means can be learned. It is at least the length above, so that
 numbers count no more than other columns: whatever the bounds, noise is never much above that of bounds alone.
+*Target*. In standard units, noise of size s on all sums puts s (|w|^2 + 1)^(1/2) on each equation for the coefficients
+w: the 1 is from the sums with the label. In a unit f times finer the label counts as f^2 columns in the length of a
+row, so of B blocks s grows to s (1 + f^2 / B), and the 1 falls to 1 / f^2. For |w|^2 = 1/2 the least is where
+f^4 + f^2 = B; `finer` is B^(1/4).
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +68,8 @@ class Scaling:
     """How number columns are counted and rescaled. Public.
 
     `sigma` is the noise of a count. A width is `spread` standard deviations; z is at most `reach`, and the squares of
-    the numbers in a row add up to at most `length` for each column.
+    the numbers in a row add up to at most `length` for each column. The unit of the `target` is `finer` times as fine:
+    it counts as so many columns, squared.
     """
 
     columns: int
@@ -73,6 +78,8 @@ class Scaling:
     spread: float
     length: Fraction
     reach: Fraction
+    target: str | None = None
+    finer: Fraction = Fraction(1)
 
     @property
     def exact(self) -> bool:
@@ -81,13 +88,19 @@ class Scaling:
 
     def clip(self, codings: Sequence[Coding]) -> Clip | None:
         """Return how a party's rows are shortened."""
-        places, start = [], 0
+        places, start, counted = [], 0, Fraction(0)
         for coding in codings:
-            places += [start] if is_number(coding) else []
+            if is_number(coding):
+                places.append(start)
+                counted += self._finer(coding) ** 2
             start += len(coding.features)
         if not places:
             return None
-        return Clip(places=tuple(places), blocks=len(places), length=self.length * len(places), step=_STEP)
+        return Clip(places=tuple(places), blocks=len(places), length=self.length * counted, step=_STEP)
+
+    def _finer(self, coding: Coding) -> Fraction:
+        """Return how many times finer a column's unit is than that of the other columns."""
+        return self.finer if coding.columns == (self.target,) else Fraction(1)
 
     def scales(self, codings: Sequence[Coding], counts: Numbers, people: int) -> tuple[Scale, ...]:
         """Return centre and width of each number column from its noisy counts. Nothing is charged.
@@ -102,7 +115,7 @@ class Scaling:
             centre = round(mean * unit)
             # a row at the farther bounds is not shortened then: wider never helps
             widest = int((unit + abs(centre)) * self._whole)
-            width = min(max(1, round(self.spread * deviation * unit)), widest)
+            width = max(1, round(min(self.spread * deviation * unit, widest) / float(self._finer(coding))))
             found.append(Scale(name=coding.features[0].name, centre=centre, width=width))
         return tuple(found)
 
@@ -132,7 +145,8 @@ class Scaling:
         """Return the codings with number columns as differences from the centre in units of the width."""
         known = {scale.name: scale for scale in scales}
         return tuple(
-            _rescaled(each, known[each.columns[0]], self.reach) if is_number(each) else each for each in codings
+            _rescaled(each, known[each.columns[0]], self.reach * self._finer(each)) if is_number(each) else each
+            for each in codings
         )
 
     def allowed(self, codings: Sequence[Coding], scales: Sequence[Scale]) -> bool:
@@ -146,7 +160,13 @@ class Scaling:
 
 
 def scaling_of(
-    codings: Sequence[Coding], people: int, *, mu_squared: Fraction, share: Fraction, excess: Fraction
+    codings: Sequence[Coding],
+    people: int,
+    *,
+    mu_squared: Fraction,
+    share: Fraction,
+    excess: Fraction,
+    target: str | None = None,
 ) -> Scaling | None:
     """Return the scaling of all number columns, None if there are none.
 
@@ -156,6 +176,7 @@ def scaling_of(
         mu_squared: of both stages together.
         share: the part of it for the counts.
         excess: variance of the counts' noise over that of a trusted curator.
+        target: the column to predict, if the study names one.
     """
     columns = sum(map(is_number, codings))
     if not columns:
@@ -172,6 +193,8 @@ def scaling_of(
         spread=float(spread),
         length=_rounded(mean_square / float(spread) ** 2),
         reach=_rounded(_REACH * max(1.0, sqrt(mean_square)) / float(spread)),
+        target=target,
+        finer=_rounded((1 + len(codings)) ** 0.25) if target else Fraction(1),
     )
 
 

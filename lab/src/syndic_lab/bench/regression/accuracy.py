@@ -1,4 +1,4 @@
-"""Test R squared of regressions from noisy Gram matrices: rescaled numbers, bounds alone, and no privacy, in one run.
+"""Test R squared from noisy Gram matrices: rescaled numbers, with and without a target, bounds alone, no privacy.
 
 Two vertical or five horizontal parties with the noise of their plans, delta 1e-7, four rows to learn from for each to
 test on. The noise is floating-point noise of a seeded generator. Bounds are the least and largest value, which a study
@@ -6,15 +6,14 @@ must not look up. The made-up tables have columns that are skewed, correlated, u
 """
 
 import argparse
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.document import from_builtins
 from syndic.methods.regression.gram_plan import GramPlan
-from syndic.methods.regression.stages import SCALING
 from syndic.model.gram.matrix import GramMatrix
 from syndic.model.gram.rows import products_of
 from syndic.model.gram.scaling import Scale, counts_of
@@ -25,8 +24,14 @@ from syndic_lab.bench.row import Row
 
 Numbers = NDArray[np.float64]
 
+LABEL: Final = "label"
 EPSILONS: Final = (1.0, 0.3, 0.1)
 CUTS: Final = {"two vertical": ("vertical", 2), "five horizontal": ("horizontal", 5)}
+WAYS: Final[dict[str, dict[str, Any]]] = {
+    "rescaled": {},
+    "with a target": {"target": LABEL},
+    "by bounds": {"scaling": 0.0},
+}
 _BINS: Final = 1000
 _SEEDS: Final = 10
 
@@ -37,8 +42,8 @@ def rows(data: Data, seeds: int, epsilons: tuple[float, ...] = EPSILONS) -> Iter
     exact = float(np.mean([_least_squares(*split) for split in splits]))
     for parties, (cut, count) in CUTS.items():
         for epsilon in epsilons:
-            for what, scaling in (("rescaled", SCALING), ("by bounds", 0.0)):
-                found = [_private(*split, cut, count, epsilon, scaling, seed) for seed, split in enumerate(splits)]
+            for what, options in WAYS.items():
+                found = [_private(*split, cut, count, epsilon, options, seed) for seed, split in enumerate(splits)]
                 name = f"{data.name}, {parties}, epsilon {epsilon:g}, {what}"
                 for metric, value in (("mean", float(np.mean(found))), ("worst", min(found))):
                     yield Row(
@@ -86,10 +91,10 @@ def _least_squares(learned: Numbers, test: Numbers) -> float:
 
 
 def _private(
-    learned: Numbers, test: Numbers, cut: str, parties: int, epsilon: float, scaling: float, seed: int
+    learned: Numbers, test: Numbers, cut: str, parties: int, epsilon: float, options: Mapping[str, Any], seed: int
 ) -> float:
-    names = [f"c{place}" for place in range(learned.shape[1])]
-    study = study_of(len(learned), names, cut, parties, epsilon, scaling)
+    names = [*(f"c{place}" for place in range(learned.shape[1] - 1)), LABEL]
+    study = study_of(len(learned), names, cut, parties, epsilon, options)
     model = GramRegression(names[-1]).fit(opened(study, learned, np.random.default_rng([seed, 4])))
     return _explained(test, model.predict(test[:, :-1]))
 
@@ -117,7 +122,9 @@ def opened(study: Study, learned: Numbers, generator: np.random.Generator) -> Gr
     return exact.renoised(plan.sigma, generator)
 
 
-def study_of(people: int, names: list[str], cut: str, parties: int, epsilon: float, scaling: float) -> Study:
+def study_of(
+    people: int, names: list[str], cut: str, parties: int, epsilon: float, options: Mapping[str, Any]
+) -> Study:
     """Return a study of columns in [0, 1], with an equal part of the columns or of the people at each party."""
     held = []
     for place in range(parties):
@@ -131,7 +138,7 @@ def study_of(people: int, names: list[str], cut: str, parties: int, epsilon: flo
         "name": "bench",
         "unit": {"neighbours": "replace"},
         "budget": {"epsilon": epsilon, "delta": 1e-7},
-        "protocol": {"method": "gram", "scaling": scaling},
+        "protocol": {"method": "gram", **options},
         "parties": held,
         "schema": {"columns": [{"name": name, **column} for name in names]},
     }
