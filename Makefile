@@ -11,7 +11,7 @@ ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # empty, whatever it was: tests start many processes, and none should compile the package again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup lock demo imports test test-slow test-bench test-deploy test-lowest fuzz coverage mutation bench peers pages docs publish dist lint format clean
+.PHONY: setup lock demo imports test test-bare test-slow test-bench test-deploy test-lowest fuzz coverage mutation bench peers pages docs publish dist lint format clean
 
 # The core alone: what `make demo` and a plain installation need.
 $(VENV)/core: pyproject.toml constraints.txt
@@ -52,6 +52,12 @@ $(VENV)/compiled: $(VENV)/dev
 test: $(VENV)/dev
 	$(MAKE) --jobs 2 lint docs $(VENV)/compiled
 	$(ONE_THREAD) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not deploy and not bench and not slow"
+
+# Tests that look at which libraries are there: before `.ci/run` installs them, none may fail for want of one.
+test-bare: $(VENV)/dev
+	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile -m "not slow" tests/fuzz/test_liars.py tests/fuzz/test_steps.py \
+		tests/contract/test_pushdown.py tests/unit/methods/test_vertigan.py tests/unit/model/test_gan.py \
+		lab/tests/audit/test_rehearsal.py lab/tests/bench/vertical
 
 # More of what `make test` does once: the other audits, attacks with many runs, runs in processes of every kind. Some minutes.
 test-slow: $(VENV)/dev

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
-from liars.world import Inside, World
+from liars.world import Inside, World, close_with
 from syndic.kernel import Delivery, Reply, encode
 
 _NOTED: Final = ("_given", "asked", "answers", "hidden", "answered", "shared", "released", "split", "opened_by")
@@ -30,7 +30,9 @@ class Mark:
         files = {name: sqlite3.connect(":memory:") for name in world.nodes}
         for name, node in world.nodes.items():
             _connection(node).backup(files[name])
-        return cls({name: _copied(getattr(world, name)) for name in _NOTED}, files)
+        mark = cls({name: _copied(getattr(world, name)) for name in _NOTED}, files)
+        close_with(mark, files.values())
+        return mark
 
 
 @final

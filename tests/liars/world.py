@@ -5,8 +5,9 @@ follow from a seed: a second world with other rows and the same seed differs by 
 """
 
 import dataclasses
+import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, final
@@ -144,6 +145,7 @@ class World:
         self.leave: Callable[[], None] = lambda: None
         rows = target.tables(other, "" if inside is None else inside.name)
         self.nodes = {name: self._node(name, held) for name, held in rows.items()}
+        close_with(self, self.nodes.values())
         self._sums = sums_of(target)
 
     @property
@@ -232,6 +234,11 @@ class World:
             noise=noise.ravel().astype(np.float64),
             variance=_variance(mechanism, values),
         )
+
+
+def close_with(owner: Any, files: Iterable[Any]) -> None:
+    """Close files once their owner is gone: worlds and what was recorded of them are in caches."""
+    weakref.finalize(owner, lambda left: [each.close() for each in left], tuple(files))
 
 
 def sums_of(target: Target) -> MaskedSums | None:
