@@ -3,12 +3,14 @@
 *Shrinkage*. With centred sums C of the features, and centred sums g with the label, noise makes g differ from C w by
 about s sqrt(1 + |w|^2) in every direction. First C itself is shrunk: a sum C_ij of two features with squares a and b is
 taken to be normal of variance r^2 a b, where r is the size of correlations that explains the opened sums beyond their
-noise; its posterior mean is kept, with a share q of the noise. Let l be the eigenvalues and V the directions of what
-is left. If coefficients are of size t, the best linear estimate is V diag(l / (l^2 + k)) V'g, k = s^2 (1 + q d t^2) /
-t^2 (Tikhonov's filter). t is the value that makes the opened g most likely. If noise is small this is least squares;
-directions with l below the noise are shrunk to zero, so negative eigenvalues do no harm. At last all coefficients are
-multiplied by the chance that there is anything to learn, from the mean likelihood over t against t = 0: where noise
-explains g, the prediction is the mean. Wang (2018) adds a ridge of 2 s sqrt(d) instead: see `regress`.
+noise; its posterior mean is kept, with a share q of the noise. Centring adds noise: with means m of the features and n
+of the label, that of g has the covariance s^2 (1 + n^2) (I + m m'), so C and g are multiplied by (I + m m')^(-1/2).
+Let l be the eigenvalues and V the directions of what is left. If coefficients are of size t, the best linear estimate
+is V diag(l / (l^2 + k)) V'g, k = s^2 (1 + q d t^2) / t^2 (Tikhonov's filter). t is the value that makes the opened g
+most likely. If noise is small this is least squares; directions with l below the noise are shrunk to zero, so negative
+eigenvalues do no harm. At last all coefficients are multiplied by the chance that there is anything to learn, from the
+mean likelihood over t against t = 0: where noise explains g, the prediction is the mean. Wang (2018) adds a ridge of
+2 s sqrt(d) instead: see `regress`.
 
 *Intervals*. Least squares w from the opened sums satisfies, to first order, w - w0 = H^-1 (N v + X'e): N is the noise
 matrix, v = (-w, 1) over features and label, e the residuals. Both parts are known: N v is linear in the noise of the
@@ -135,7 +137,7 @@ def regress(
     moments = moments_of(gram, (*chosen, label))
     places = list(range(len(chosen)))
     square, cross = moments.centred[np.ix_(places, places)], moments.centred[places, -1]
-    weights, trace = _solved(square, cross, float(moments.centred[-1, -1]), moments.sigma, ridge)
+    weights, trace = _adapted(square, cross, moments) if ridge == "adaptive" else _ridged(square, cross, moments, ridge)
     start = float(moments.means[-1]) - float(moments.means[:-1] @ weights)
     fitted = moments.sigma**2 * (1 + float(weights @ weights)) * trace
     return _fit(gram, label, chosen, np.concatenate([[start], weights]), moments, fitted)
@@ -220,10 +222,9 @@ def _shares(gram: GramMatrix, name: str, block: str) -> bool:
     return block in {feature.block, *blocks}
 
 
-def _solved(square: Numbers, cross: Numbers, total: float, sigma: float, ridge: float | str) -> tuple[Numbers, float]:
-    """Return the coefficients, and the trace of the matrix that maps `cross` to them; `total` is the label's square."""
-    if ridge == "adaptive":
-        return _adapted(square, cross, total, sigma)
+def _ridged(square: Numbers, cross: Numbers, moments: Moments, ridge: float | str) -> tuple[Numbers, float]:
+    """Return the coefficients with a ridge, and the trace of the matrix that maps `cross` to them."""
+    sigma = moments.sigma
     values, vectors = np.linalg.eigh(square)
     values, turned = np.maximum(values, 0.0), vectors.T @ cross
     if ridge == "adassp":
@@ -251,22 +252,33 @@ def _shrunk(square: Numbers, sigma: float) -> tuple[Numbers, float]:
     return np.where(apart, kept * square, np.diag(own)), float(kept[apart].mean())
 
 
-def _adapted(square: Numbers, cross: Numbers, total: float, sigma: float) -> tuple[Numbers, float]:
+def _adapted(square: Numbers, cross: Numbers, moments: Moments) -> tuple[Numbers, float]:
     """Return the coefficients of the most likely size, and the trace; none where noise explains the sums."""
+    total, sigma, (*means, mean) = float(moments.centred[-1, -1]), moments.sigma, moments.means
     if sigma == 0:
         values, vectors = np.linalg.eigh(square)
         inverse = np.where(values > 1e-9 * (1 + values[-1]), 1 / np.maximum(values, 1e-300), 0.0)
         return vectors @ (inverse * (vectors.T @ cross)), float(inverse.sum())
     shrunk, left = _shrunk(square, sigma)
-    values, vectors = np.linalg.eigh(shrunk)
-    values, turned = np.maximum(values, 0.0), vectors.T @ cross
+    even, sigma = _evened(np.array(means)), sigma * float(np.sqrt(1 + mean**2))
+    values, vectors = np.linalg.eigh(even @ shrunk @ even)
+    values, turned = np.maximum(values, 0.0), vectors.T @ (even @ cross)
     sizes = np.append(_SIZES * max(total, sigma) / max(float(np.diag(shrunk).mean()), sigma), 0.0)
     variances = values[:, None] ** 2 * sizes + sigma**2 * (1 + left * len(values) * sizes)
     likelihoods = -(np.log(variances) + turned[:, None] ** 2 / variances).sum(axis=0) / 2
     best = int(np.argmax(likelihoods[:-1]))
     evidence = float(np.exp(np.clip(likelihoods[:-1] - likelihoods[-1], -700, 700)).mean())
     filtered = evidence / (evidence + _ODDS) * values * sizes[best] / variances[:, best]
-    return vectors @ (filtered * turned), float(filtered.sum())
+    mapped = even @ vectors
+    return mapped @ (filtered * turned), float((filtered * (mapped**2).sum(axis=0)).sum())
+
+
+def _evened(means: Numbers) -> Numbers:
+    """Return (I + m m')^(-1/2), which makes noise equal in all directions."""
+    square = float(means @ means)
+    along = np.outer(means, means) / max(square, 1e-300)
+    evened: Numbers = np.eye(len(means)) - (1 - 1 / np.sqrt(1 + square)) * along
+    return evened
 
 
 def _fit(

@@ -20,7 +20,8 @@ numbers count no more than other columns: whatever the bounds, noise is never mu
 *Target*. In standard units, noise of size s on all sums puts s (|w|^2 + 1)^(1/2) on each equation for the coefficients
 w: the 1 is from the sums with the label. In a unit f times finer the label counts as f^2 columns in the length of a
 row, so of B blocks s grows to s (1 + f^2 / B), and the 1 falls to 1 / f^2. For |w|^2 = 1/2 the least is where
-f^4 + f^2 = B; `finer` is B^(1/4).
+f^4 + f^2 = B; `finer` is B^(1/4). Where rows may be long, noise hardly matters and a shorter label does: f^2 is divided
+by the square of the mean square, down to 1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -194,7 +195,7 @@ def scaling_of(
         length=_rounded(mean_square / float(spread) ** 2),
         reach=_rounded(_REACH * max(1.0, sqrt(mean_square)) / float(spread)),
         target=target,
-        finer=_rounded((1 + len(codings)) ** 0.25) if target else Fraction(1),
+        finer=_rounded(max(1.0, sqrt(1 + len(codings)) / max(1.0, mean_square) ** 2) ** 0.5) if target else Fraction(1),
     )
 
 
