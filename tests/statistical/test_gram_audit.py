@@ -5,6 +5,7 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -136,6 +137,28 @@ def test_intervals_of_rescaled_numbers_cover_the_truth(cut: str, parties: int, o
         bounds = found.intervals(0.95)[1:]
         covered += (bounds[:, 0] <= slopes) & (slopes <= bounds[:, 1])
     assert 0.93 < covered.mean() / tries < 0.975
+
+
+@pytest.mark.parametrize("options", [{}, {"target": "y"}])
+def test_intervals_are_reliable_only_where_a_lone_label_is_hardly_clipped(options: dict[str, Any]) -> None:
+    """The bounds are four standard deviations away, so that widths are not too large."""
+    generator, names, slopes = np.random.default_rng(4), [*(f"c{place}" for place in range(7)), "y"], [0.5, -0.4, 0.3]
+    covered, tries = {4800: 0, 15_000: 0}, 150
+    for people in covered:
+        study = accuracy.study_of(people, names, "vertical", 2, 2.0, options)
+        held = (names[:-1], names[-1:])
+        parties = [
+            msgspec.structs.replace(one, columns=tuple(own)) for one, own in zip(study.parties, held, strict=True)
+        ]
+        study = msgspec.structs.replace(study, parties=tuple(parties))
+        for _ in range(tries):
+            x = generator.standard_normal((people, 7))
+            y = x[:, :3] @ slopes + generator.standard_normal(people)
+            found = infer(accuracy.opened(study, np.clip(np.column_stack([x, y]) / 8 + 0.5, 0, 1), generator), "y")
+            assert found.reliable == (people == 15_000)
+            low, high = found.intervals(0.95)[1]
+            covered[people] += int(low <= slopes[0] <= high)
+    assert covered[4800] < 0.65 * tries < 0.85 * tries < covered[15_000]
 
 
 @pytest.mark.parametrize(("width", "count", "spread"), [(3, 3000, 0.3), (6, 8000, 0.1), (10, 20_000, 0.2)])

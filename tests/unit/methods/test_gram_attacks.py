@@ -122,6 +122,52 @@ def test_no_two_people_of_any_group_differ_by_more_than_the_noise_is_for(options
     assert 0.4 < ratio <= 1 + 1e-9
 
 
+APART_TARGET = "".join(
+    f'[[parties]]\nname = "{name}"\npeople = {people}\ngroup = "{name[0]}"\ncolumns = {columns}\n'
+    for name, people, columns in (
+        ("a1", 4000, '["score"]'),
+        ("a2", 4000, '["colour", "age"]'),
+        ("b1", 900, '["score", "colour"]'),
+        ("b2", 900, '["age"]'),
+        ("c", 30, '["colour", "age", "score"]'),
+    )
+)
+
+
+@pytest.mark.parametrize("bits", [4, 10, 16])
+@pytest.mark.parametrize("columns", [COLUMNS, LEVELS], ids=["values", "levels"])
+def test_a_target_is_paid_for_where_it_is_alone_and_by_scales_that_aim_at_it(columns: str, bits: int) -> None:
+    """Widths that only the target could have, or only the others, and pairs of people that a search makes farther."""
+    study = gram_study(f'target = "score"\nbits = {bits}', parties=APART_TARGET, columns=columns)
+    made, generator = study.plan_as(GramPlan), np.random.default_rng(bits)
+    scaling, unit, largest = made.stages.scaling, 1 << bits, 0.0
+    assert scaling is not None
+    widest, sizes = int(2 * unit / float(scaling.length) ** 0.5), [one.size for one in study.schema.columns]
+    for age, score in ((1, widest), (widest, 1), (unit // 3, unit // 4), (1, 1)):
+        scales = tuple(Scale(name=name, centre=unit, width=width) for name, width in (("age", age), ("score", score)))
+        assert made.stages.allowed(made.codings, scales)
+        for group in made.groups:
+            pairs, far = generator.integers(0, sizes, (20, 2, len(sizes))), np.zeros(20)
+            for _ in range(40):
+                tried = np.where(generator.random(pairs.shape) < 0.3, generator.integers(0, sizes, pairs.shape), pairs)
+                coded = {name: tried[..., place].ravel() for place, name in enumerate(study.schema.names)}
+                matrix = np.full((40, len(made.features)), unit, dtype=np.int64)
+                for name in group.parties:
+                    matrix[:, made.columns[name]] = made.rows(name, coded, scales)
+                sums = np.array([_sums(made, row) for row in matrix]).astype(float).reshape(20, 2, -1)
+                found = ((sums[:, 0] - sums[:, 1]) ** 2).sum(axis=1)
+                pairs[found > far] = tried[found > far]
+                far = np.maximum(far, found)
+            largest = max(largest, float(far.max()))
+    assert 0.5 < largest / float(made.noise.sensitivity_squared) <= 1 + 1e-9
+
+
+def test_the_statement_says_what_a_target_counts_as() -> None:
+    told = plan(gram_study('target = "score"')).statement.sensitivity
+    assert "in which score counts as 2.02, and squares" in told
+    assert "counts as" not in plan(gram_study()).statement.sensitivity
+
+
 def _sums(made: GramPlan, row: Any) -> Any:
     """Return what one person adds to the sums that open."""
     total = np.zeros(int(made.places.max()) + 1, dtype=np.int64)

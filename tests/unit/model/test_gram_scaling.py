@@ -1,5 +1,6 @@
 """Numbers rescaled by noisy counts: what one person changes, what widths come out, and which scales are refused."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -124,13 +125,64 @@ def test_rows_never_need_much_more_noise_than_by_bounds() -> None:
         assert chosen.length <= 1 + Fraction(1, 64)
         assert chosen.spread >= 1
     # where people are many hardly a row is shortened; where they are few only means can be learned
-    assert scaling(10**6).exact
-    assert not scaling(1000).exact
+    assert whole(CODINGS, 10**6)
+    assert not whole(CODINGS, 1000)
     assert scaling(10).spread ** 2 == pytest.approx(1, abs=0.1)
     numbers = [CODINGS[0]] * 40
     few = scaling_of(numbers, 100, mu_squared=Fraction(1, 100), share=Fraction(1, 5), excess=Fraction(1))
     assert few is not None
     assert few.spread**2 == pytest.approx(40, rel=0.02)
+
+
+def whole(held: tuple[Coding, ...], people: int, target: str | None = None) -> bool:
+    """Return whether a party with these columns has rows that are hardly ever shortened."""
+    chosen = scaling(people, target=target)
+    clip = chosen.clip(held)
+    assert clip is not None
+    return chosen.exact(clip)
+
+
+def test_a_mean_of_few_squares_varies_more_so_rows_must_be_longer_to_stay_whole() -> None:
+    least = [
+        min(people for people in range(1000, 10_000, 100) if whole(held, people, target))
+        for held, target in ((CODINGS, None), (CODINGS[:2], None), (CODINGS[:1], None))
+    ]
+    assert least == sorted(set(least))
+    # a target counts the more, the fewer squares it is added to
+    many = [CODINGS[0], *[CODINGS[4]] * 30]
+    aimed = replace(scaling(4000), target="a", finer=Fraction(3))
+    clips = [aimed.clip(some) for some in (many, many[:3])]
+    assert [clip is not None and aimed.exact(clip) for clip in clips] == [True, False]
+    # a lone number column varies the same in any unit
+    assert whole(CODINGS[:1], least[-1], "a") > whole(CODINGS[:1], least[-1] - 100, "a")
+
+
+def test_other_columns_have_at_most_a_quarter_more_noise_for_a_target() -> None:
+    more = []
+    for lists, numbers in product((0, 1, 3, 10, 40), (1, 2, 5, 30)):
+        codings = (CODINGS[2],) * lists + (CODINGS[4],) * (numbers - 1) + (CODINGS[0],)
+        for people in (10, 1000, 10**6):
+            square, finer = [], 1.0
+            for target in (None, "a"):
+                chosen = scaling_of(
+                    codings, people, mu_squared=Fraction(1, 10), share=Fraction(1, 5), excess=Fraction(1), target=target
+                )
+                assert chosen is not None
+                clip, finer = chosen.clip(codings), float(chosen.finer)
+                assert clip is not None
+                square.append(halved_sensitivity_squared(codings, [(clip.blocks, clip.length)]))
+            more.append(float(square[1] / square[0]) ** 0.5)
+            # the target's own sums have less: with itself always, with others where there are any
+            assert more[-1] == 1 if finer == 1 else more[-1] < finer ** (2 if len(codings) == 1 else 1)
+    assert 1.2 < max(more) < 1.26
+
+
+@pytest.mark.parametrize("target", [None, "a", "b"])
+def test_scales_of_any_counts_are_accepted(target: str | None) -> None:
+    for people in (1, 1000, 10**6):
+        chosen = scaling(people, target=target)
+        for counts in np.random.default_rng(people).choice([-people, 0, people, 10.0 * people], (100, 3 * chosen.bins)):
+            assert chosen.allowed(CODINGS, chosen.scales(CODINGS, counts, people))
 
 
 def drawn(values: NDArray[np.float64], noise: float, seed: int = 0) -> Scale:

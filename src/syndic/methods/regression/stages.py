@@ -57,7 +57,8 @@ class Stages:
     @property
     def shortened(self) -> bool:
         """Whether rows are shortened so much that intervals are biased."""
-        return bool(self.clips) if self.scaling is None else not self.scaling.exact
+        scaling = self.scaling
+        return bool(self.clips) if scaling is None else not all(map(scaling.exact, self.clips.values()))
 
     @property
     def unit(self) -> str:
@@ -74,9 +75,11 @@ class Stages:
         sums = f"the {self.noise.dimension} sums by at most {float(self.sensitivity):.6g} in squared l2"
         if self.scaling is None:
             return f"{sums}, for z in [-1, 1]"
+        found = self.scaling
+        target = f", in which {found.target} counts as {float(found.finer**2):.3g}" if found.target else ""
         return (
-            f"{2 * self.scaling.columns} counts by 1 each, and {sums}: rows are shortened to a mean square of "
-            f"{float(self.scaling.length):.3g}, and squares are opened as two halves"
+            f"{2 * found.columns} counts by 1 each, and {sums}: rows are shortened to a mean square of "
+            f"{float(found.length):.3g}{target}, and squares are opened as two halves"
         )
 
     @property

@@ -19,9 +19,9 @@ keeps means exact, and more helps where nothing but means can be learned. It is 
 numbers count no more than other columns: whatever the bounds, noise is never much above that of bounds alone.
 *Target*. In standard units, noise of size s on all sums puts s (|w|^2 + 1)^(1/2) on each equation for the coefficients
 w: the 1 is from the sums with the label. In a unit f times finer the label counts as f^2 columns in the length of a
-row, so of B blocks s grows to s (1 + f^2 / B), and the 1 falls to 1 / f^2. For |w|^2 = 1/2 the least is where
-f^4 + f^2 = B; `finer` is B^(1/4). Where rows may be long, noise hardly matters and a shorter label does: f^2 is divided
-by the square of the mean square, down to 1.
+row, so with B other blocks s grows in proportion to B + f^2, and the 1 falls to 1 / f^2. For |w|^2 = 1/2 the least is
+where f^4 + f^2 = B; `finer` is (B + 1)^(1/4): s grows by a quarter at most. Where rows may be long, noise hardly
+matters and a shorter label does: f^2 is divided by the square of the mean square, down to 1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,6 +49,8 @@ _MEANS: Final = 0.1
 _SHORTEST: Final = 0.7
 # values beyond this many standard deviations are clipped, more where rows may be longer
 _REACH: Final = 4.0
+# least mean square of rows that are hardly ever shortened, in standard deviations squared: of many columns, and of one
+_WHOLE: Final = (2, 6)
 # squares are opened as two halves, which must be whole numbers
 _STEP: Final = 2
 # plans are computed at every party: no difference in the last digit may matter
@@ -82,10 +84,14 @@ class Scaling:
     target: str | None = None
     finer: Fraction = Fraction(1)
 
-    @property
-    def exact(self) -> bool:
-        """Whether rows are long enough for intervals: of normal columns hardly a row is shortened."""
-        return self.length * Fraction(self.spread) ** 2 >= 2
+    def exact(self, clip: Clip) -> bool:
+        """Return whether a party's rows are long enough for intervals: of normal columns hardly a row is shortened.
+
+        A mean of few squares varies more, and so does one in which the target counts several times.
+        """
+        square, counted = self.length * Fraction(self.spread) ** 2, clip.length / self.length
+        fourths = clip.blocks if counted == clip.blocks else clip.blocks - 1 + self.finer**4
+        return square >= _WHOLE[0] and (square * counted) ** 2 >= _WHOLE[1] ** 2 * fourths
 
     def clip(self, codings: Sequence[Coding]) -> Clip | None:
         """Return how a party's rows are shortened."""
@@ -153,7 +159,7 @@ class Scaling:
     def allowed(self, codings: Sequence[Coding], scales: Sequence[Scale]) -> bool:
         """Return whether these are scales of the number columns, in their order."""
         wanted = [(coding.features[0].name, 1 << coding.bits) for coding in codings if is_number(coding)]
-        # any centre and width are safe: rows are shortened after. These are all that `scales` can return
+        # any centre and width are safe: rows are shortened after. `scales` returns none outside these bounds
         return [scale.name for scale in scales] == [name for name, _ in wanted] and all(
             abs(scale.centre) <= unit and 1 <= scale.width <= 2 * unit * self._whole
             for scale, (_, unit) in zip(scales, wanted, strict=True)

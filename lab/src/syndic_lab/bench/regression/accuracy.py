@@ -118,7 +118,14 @@ def opened(study: Study, learned: Numbers, generator: np.random.Generator) -> Gr
         rows[:, plan.columns[name]] = plan.rows(name, coded, scales)
     sums, note = products_of(rows) / 4.0**plan.bits, plan.note_for(scales, plan.everybody)
     values = sums[np.triu_indices(len(sums))][1:]
-    exact = GramMatrix(features=note.features, rows=len(learned), values=values, sigma=0.0, halved=bool(scales))
+    exact = GramMatrix(
+        features=note.features,
+        rows=len(learned),
+        values=values,
+        sigma=0.0,
+        shortened=note.shortened,
+        halved=bool(scales),
+    )
     return exact.renoised(plan.sigma, generator)
 
 
