@@ -40,6 +40,9 @@ LEAST_DEVIATION: Final = 0.05
 
 # Of the largest parity that the counts of its columns allow, a set must stand out with this much to be asked for.
 _REACH: Final = 0.75
+# A strong parity, as a share of rows, and how many standard deviations of its noise it must stand out by to be found.
+_STRONG: Final = 0.9
+_SURE: Final = 2.0
 # Rows drawn to compute the parities of a model.
 _DRAWN: Final = 1 << 16
 # All changes of the signs of so many columns are tried.
@@ -93,8 +96,7 @@ def share_to_find(sets: int, variance: float, total: float) -> float:
 
     `variance` is that of each at the whole budget.
     """
-    deviations = _deviations(sets)
-    least = (_REACH * total / deviations) ** 2 - total
+    least = (_STRONG * total / (_deviations(sets) + _SURE)) ** 2 - total
     return variance / least if least > 0 else 1.0
 
 
