@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from syndic.data.people import as_text, person_ids
 from syndic.data.source import BATCH_ROWS, Source, check_columns
+from syndic.data.values import decoded
 from syndic.document import Document
 
 Spelling = Literal[
@@ -124,7 +125,7 @@ def id_batches(batches: Iterable[pa.RecordBatch], columns: Iterable[str], rule: 
     columns = tuple(columns)
     for batch in batches:
         parts = [_column_ids(batch.column(name), rule) for name in columns]
-        yield parts[0] if len(parts) == 1 else [_joined(row) for row in zip(*parts, strict=True)]
+        yield [None if None in row else b"".join(filter(None, row)) for row in zip(*parts, strict=True)]
 
 
 def distinct_ids(source: Source, columns: Iterable[str], rule: IdRule) -> list[bytes]:
@@ -180,12 +181,6 @@ def _spelled(text: str, changes: Iterable[Callable[[str], str]]) -> str:
     return f"{whole[1]}{whole[2]}" if whole else text
 
 
-def _joined(parts: tuple[bytes | None, ...]) -> bytes | None:
-    """Return the parts one after the other; None if one is missing."""
-    written = [part for part in parts if part is not None]
-    return b"".join(written) if len(written) == len(parts) else None
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class AlignedSource:
@@ -227,7 +222,7 @@ class AlignedSource:
             rows, order = self._matched(batch, places, within, times)
             where[order] = np.arange(found, found + len(order))
             found += len(order)
-            kept.append([_plain(batch.column(name).take(pa.array(rows, pa.int64()))) for name in columns])
+            kept.append([decoded(batch.column(name).take(pa.array(rows, pa.int64()))) for name in columns])
         absent = times != 1 if self.alignment.rule.duplicates == "drop" else times == 0
         back = pa.array(where, mask=absent)
         arrays = [_together([arrays[place] for arrays in kept]).take(back) for place in range(len(columns))]
@@ -249,10 +244,6 @@ class AlignedSource:
                 order.append(place - within.start)
             times[place - within.start] += 1
         return rows, order
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def _together(arrays: list[pa.Array]) -> pa.ChunkedArray:

@@ -195,10 +195,8 @@ class Listed(Described, frozen=True, kw_only=True):
         return _listed_keys(self._texts())
 
     def _codes(self, array: pa.Array) -> NDArray[np.int64]:
-        return _fill(read.places(array, self.lookup(), self.outside_code, self._cut()), self.missing_code)
-
-    def _cut(self) -> int | None:
-        return None
+        prefix = getattr(self, "prefix", None)
+        return _fill(read.places(array, self.lookup(), self.outside_code, prefix), self.missing_code)
 
     def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:  # noqa: ARG002
         return pa.array(self._texts(), pa.string()).take(pa.array(codes))
@@ -232,9 +230,6 @@ class Categorical(Listed, frozen=True, kw_only=True, tag_field="kind", tag="cate
 
     def _listed(self) -> tuple[str, ...]:
         return (*self.values, *branches_of(self.values, self.tree)) if self.tree else self.values
-
-    def _cut(self) -> int | None:
-        return self.prefix
 
 
 @final

@@ -169,33 +169,25 @@ class CellCounter:
         """Start with no cells."""
         domain.check_index()
         self._domain = domain
-        self._cells: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._counts: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._waiting: list[NDArray[np.int64]] = []
-        self._tallied: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        self._rows = 0
+        empty = np.empty(0, dtype=np.int64)
+        # the counts so far, then those of batches that wait
+        self._parts = [(empty, empty)]
+        self._waiting = 0
 
     def add(self, batch: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64] | None = None) -> None:
         """Count a batch of codes, each once or as often as `numbers` says."""
         cells = self._domain.index([batch[name] for name in self._domain.names])
-        if numbers is None:
-            self._waiting.append(cells)
-        else:
-            self._tallied.append((cells, numbers))
-        self._rows += len(cells)
-        # merging costs time proportional to the cells, so wait for as many rows
-        if self._rows > max(1 << 20, len(self._cells)):
+        self._parts.append(gather(cells, numbers))
+        self._waiting += len(self._parts[-1][0])
+        # merging costs time proportional to the cells, so wait for as many
+        if self._waiting > max(1 << 20, len(self._parts[0][0])):
             self._merge()
 
     def counts(self) -> SparseCounts:
         """Return the counts so far."""
         self._merge()
-        return SparseCounts(self._domain, self._cells, self._counts)
+        return SparseCounts(self._domain, *self._parts[0])
 
     def _merge(self) -> None:
-        cells, counts = gather(np.concatenate([*self._waiting, self._cells[:0]]))
-        parts = [(self._cells, self._counts), (cells, counts), *self._tallied]
-        self._cells, self._counts = gather(
-            np.concatenate([part for part, _ in parts]), np.concatenate([part for _, part in parts])
-        )
-        self._waiting, self._tallied, self._rows = [], [], 0
+        cells, counts = map(np.concatenate, zip(*self._parts, strict=True))
+        self._parts, self._waiting = [gather(cells, counts)], 0

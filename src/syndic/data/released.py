@@ -95,8 +95,11 @@ def decode_rows(
         raise ValueError("counts must not be negative")
     if len(cells) and (np.min(cells) < 0 or int(np.max(cells)) >= domain.size):
         raise ValueError(f"cells must be between 0 and {domain.size - 1}")
-    parts = _parts(np.asarray(cells, dtype=np.int64), np.asarray(counts, dtype=np.int64))
-    return _decoded(schema, (domain.unravel(part) for part in parts), generator)
+    cells, ends = np.asarray(cells, dtype=np.int64), np.cumsum(counts, dtype=np.int64)
+    total = int(ends[-1]) if len(ends) else 0
+    rows = (np.arange(start, min(start + DECODED_ROWS, total)) for start in range(0, total, DECODED_ROWS))
+    places = (np.searchsorted(ends, part, side="right") for part in rows)
+    return _decoded(schema, (domain.unravel(cells[part]) for part in places), generator)
 
 
 def decode_codes(
@@ -131,15 +134,6 @@ def _decoded(
         arrays = [column.decode(code, generator) for column, code in zip(schema.columns, part, strict=True)]
         batches.append(pa.record_batch(arrays, schema=types))
     return ReleasedTable(pa.Table.from_batches(batches, schema=types))
-
-
-def _parts(cells: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Yield each cell `counts` times, at most `DECODED_ROWS` at once."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    for start in range(0, total, DECODED_ROWS):
-        rows = np.arange(start, min(start + DECODED_ROWS, total))
-        yield cells[np.searchsorted(ends, rows, side="right")]
 
 
 def _iso(table: pa.Table) -> pa.Table:

@@ -96,7 +96,10 @@ class Journal:
             replies={party: self._reply(number, party) for party, _, silent, _ in heard if silent is None},
             silent={party: silent for party, _, silent, _ in heard if silent is not None},
         )
-        again = () if self._settled(number) else (each[0] for each in heard if each[3])
+        settled = find("SELECT settled FROM head")
+        if settled is None or not isinstance(settled[0], int):
+            raise _damaged(self._database.path)
+        again = (each[0] for each in heard if each[3] and settled[0] < number)
         return Recalled(delivery=delivery, again=frozenset(again))
 
     def settle(self, number: int) -> None:
@@ -135,24 +138,12 @@ class Journal:
         """Close the file."""
         self._database.close()
 
-    def _settled(self, number: int) -> bool:
-        find = self._database.first
-        if find("SELECT 1 FROM asks WHERE round > ?", number) is not None:
-            return True
-        row = find("SELECT settled FROM head")
-        if row is None or not isinstance(row[0], int):
-            raise _damaged(self._database.path)
-        return row[0] >= number
-
     def _reply(self, number: int, party: str) -> bytes:
         where = "WHERE round = ? AND party = ? ORDER BY piece"
         rows = self._database.rows(f"SELECT value FROM pieces {where}", (number, party))  # noqa: S608  # our own
-        return b"".join(self._piece(row[0]) for row in rows)
-
-    def _piece(self, value: Any) -> bytes:
-        if not isinstance(value, bytes):
+        if not all(isinstance(value, bytes) for (value,) in rows):
             raise _damaged(self._database.path)
-        return value
+        return b"".join(value for (value,) in rows)
 
 
 def _secret_of(database: Database, study: str, version: str) -> bytes:
