@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -17,34 +16,6 @@ T = TypeVar("T", np.int64, np.float64)
 Scale = Literal["linear", "log", "symlog"]
 # "symlog" is linear up to this share of the larger bound, and logarithmic beyond
 _LINEAR_SHARE = 1e-4
-
-
-def check_few(name: str, bins: int | None, scale: Scale = "linear") -> None:
-    """Refuse so many bins that reading the study file would fill the memory."""
-    most = MOST_BINS if scale == "linear" else MOST_SCALED_BINS
-    if bins is not None and bins > most:
-        raise ValueError(f"{name!r}: bins ({bins}) must be at most {most}")
-
-
-def check_scale(name: str, scale: Scale, lower: float) -> None:
-    """Refuse a logarithmic scale if the lower bound is not positive."""
-    if scale == "log" and lower <= 0:
-        raise ValueError(f"{name!r}: scale 'log' needs a positive lower bound, not {lower}: use 'symlog'")
-
-
-def check_edges(
-    name: str, edges: Sequence[float] | None, ends: tuple[float, float], last: str, bins: int | None, scale: Scale
-) -> None:
-    """Refuse edges that do not increase from the lower to the upper bound."""
-    if edges is None:
-        return
-    check_few(name, len(edges), "log")
-    if bins is not None or scale != "linear":
-        raise ValueError(f"{name!r}: give `edges`, or `bins` and `scale`, not both")
-    if len(edges) < 2 or (edges[0], edges[-1]) != ends:
-        raise ValueError(f"{name!r}: edges must begin with lower and end with {last}")
-    if any(not first < second for first, second in pairwise(edges)):
-        raise ValueError(f"{name!r}: edges must increase")
 
 
 def _onto_scale(

@@ -115,10 +115,6 @@ class Described(Document, frozen=True, kw_only=True):
         except ValueError as error:
             raise ValueError(f"{self.name!r}: derive: {error}") from None
 
-    def _check_size(self) -> None:
-        if self.size > LARGEST_SIZE:
-            raise ValueError(f"{self.name!r}: {self.size} levels are too many (at most 2^32): set fewer bins")
-
 
 def code_type(size: int) -> np.dtype[Any]:
     """Return the smallest unsigned type for codes 0 .. size-1."""

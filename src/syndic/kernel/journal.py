@@ -13,7 +13,7 @@ replies. A reply is written and read in pieces, so that memory holds no second c
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self, final
+from typing import Final, Self, final
 
 from syndic.errors import InputError, IntegrityError, RefusedError
 from syndic.kernel.transport import Delivery

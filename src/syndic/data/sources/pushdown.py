@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
+import ibis
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from syndic.data.counting import CellCounter, cover
@@ -17,7 +17,7 @@ from syndic.data.domain import Domain
 from syndic.data.factor import Factor
 from syndic.data.people import Choice
 from syndic.data.schema import Schema
-from syndic.data.source import NotCounted, Source
+from syndic.data.source import NotCounted
 from syndic.data.sources.engine import Ask
 from syndic.data.sources.ibis import IbisSource
 from syndic.data.sources.pushdown_codes import Grouped, grouped
@@ -141,7 +141,8 @@ class Pushdown:
 
     def _groups(self, ask: Ask, by: Mapping[str, Grouped], *, limited: bool) -> Iterator[Tally]:
         if not by:
-            yield from (({}, np.asarray(batch.column(0), dtype=np.int64)) for batch in ask(self._total()))
+            total = self.rows.aggregate(n=self.rows.count())
+            yield from (({}, np.asarray(batch.column(0), dtype=np.int64)) for batch in ask(total))
             return
         places = {f"g{place}": one.expression for place, one in enumerate(by.values())}
         coded = self.rows.select(**places)
@@ -152,40 +153,20 @@ class Pushdown:
             seen += len(batch)
             if limited and seen > most:
                 raise NotCounted
-            codes = {name: self._codes(name, one, batch.column(place)) for place, (name, one) in enumerate(by.items())}
+            codes = {
+                name: self.schema[name].encode(found) if one.raw else np.asarray(found, dtype=np.int64)
+                for (name, one), found in zip(by.items(), batch.columns, strict=False)
+            }
             yield codes, np.asarray(batch.column(len(by)), dtype=np.int64)
 
-    def _codes(self, name: str, one: Grouped, found: pa.Array) -> NDArray[Any]:
-        return self.schema[name].encode(found) if one.raw else np.asarray(found, dtype=np.int64)
 
-    def _total(self) -> Any:
-        return self.rows.aggregate(n=self.rows.count())
-
-
-def pushdown(
-    schema: Schema,
-    source: Source,
-    person: str | None,
-    rows_per_person: int,
-    choose: Choice = "first",
-    size: int | None = None,
-) -> Pushdown | None:
-    """Return what counts in the source's own engine; None where the rows must be streamed."""
-    if not isinstance(source, IbisSource) or not source.engine.counts:
-        return None
-    rows = source.rows if person is None else _chosen_rows(source, person, rows_per_person, choose)
-    return None if rows is None else Pushdown(schema, source, rows, size)
-
-
-def _chosen_rows(source: IbisSource, person: str, most: int, choose: Choice) -> Any | None:
+def chosen_rows(source: IbisSource, person: str, most: int, choose: Choice) -> Any | None:
     """Return the first or last rows of each person in the declared order.
 
     None without an order, where ids need reading, for random rows, as engines have no keyed choice, and weighted ones.
     """
     if choose in ("random", "weighted") or not source.order or not source.rows[person].type().is_integer():
         return None
-    import ibis  # noqa: PLC0415
-
     place = ibis.row_number().over(group_by=source.rows[person], order_by=source.ordering(last=choose == "last"))
     numbered = source.rows.mutate(syndic_place=place)
     return numbered.filter(numbered[person].notnull(), numbered["syndic_place"] < most)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+import ibis
 import numpy as np
 
 from syndic.data.column import Boolean, Categorical, Listed
@@ -65,8 +66,6 @@ def _is_whole(column: Column, kind: Any) -> bool:
 
 
 def _code(column: Column, value: Any, engine: str) -> Any | None:
-    import ibis  # noqa: PLC0415
-
     kind = value.type()
     if kind.is_decimal():
         return _of_decimal(column, value, engine) if isinstance(column, Integer | Real) else None
@@ -92,10 +91,6 @@ def _of_number(column: Column, value: Any) -> Any | None:
         # numbers are cut as texts, at home
         few = len(keys) <= MOST_LISTED and not (isinstance(column, Categorical) and column.prefix)
         return _chosen(number, keys, missing, column.missing_code, column.outside_code) if few else None
-    return _of_bounded(column, number, missing)
-
-
-def _of_bounded(column: Integer | Real, number: Any, missing: Any) -> Any | None:
     if isinstance(column, Integer) and column.levels == column.upper - column.lower + 1:
         return _each_integer(column, number, missing)
     if isinstance(column, Real) and MANY_BORDERS < column.levels <= MOST_STEPS:
@@ -164,8 +159,6 @@ def _searched(column: Bounded, reaches: Reaches, missing: Any) -> Any | None:
 
 
 def _halved(borders: Sequence[float], first: int, reaches: Reaches) -> Any:
-    import ibis  # noqa: PLC0415
-
     if not borders:
         return _constant(first)
     middle = len(borders) // 2
@@ -174,16 +167,12 @@ def _halved(borders: Sequence[float], first: int, reaches: Reaches) -> Any:
 
 
 def _bounded(column: Bounded, reaches: Reaches, missing: Any, code: Any) -> Any:
-    import ibis  # noqa: PLC0415
-
     if column.outside == "missing":
         missing = missing | ~reaches(column.lowest()) | reaches(column.beyond())
     return ibis.ifelse(missing, column.missing_code, code)
 
 
 def _each_integer(column: Integer, number: Any, missing: Any) -> Any:
-    import ibis  # noqa: PLC0415
-
     lower, upper = _float(column.lower), _float(column.upper)
     # NaN cannot be cast to an integer, and an engine may try before it filters missing values
     inside = ibis.ifelse(missing | (number < lower), lower, ibis.ifelse(number > upper, upper, number))
@@ -193,8 +182,6 @@ def _each_integer(column: Integer, number: Any, missing: Any) -> Any:
 
 def _each_step(column: Real, number: Any, missing: Any) -> Any | None:
     """Return the bin by division, put right by its own borders; None where those are no multiples of a step."""
-    import ibis  # noqa: PLC0415
-
     step, lower, upper = (column.upper - column.lower) / column.levels, _float(column.lower), _float(column.upper)
     if column.borders() != (np.arange(1, column.levels) * step + column.lower).tolist():
         return None
@@ -209,8 +196,6 @@ def _each_step(column: Real, number: Any, missing: Any) -> Any | None:
 
 
 def _chosen(number: Any, codes: Mapping[float, int], missing: Any, missing_code: int, outside: int) -> Any:
-    import ibis  # noqa: PLC0415
-
     branches = [(number == _float(key), _constant(code)) for key, code in codes.items()]
     return ibis.cases((missing, _constant(missing_code)), *branches, else_=outside)
 
@@ -220,15 +205,11 @@ def _float(border: float) -> Any:
 
 
 def _constant(value: str | int) -> Any:
-    import ibis  # noqa: PLC0415
-
     return ibis.literal(value)
 
 
 def _bytes(value: Any, engine: str) -> Any:
     """Return a text's bytes: texts that differ may be equal in the engine's language."""
-    import ibis  # noqa: PLC0415
-
     if engine == "pyspark":
         return value.cast("binary")
     if engine == "postgres":
