@@ -83,7 +83,7 @@ from syndic.kernel.terms import owner_of as owner_of
 from syndic.kernel.terms import owners_of_several as owners_of_several
 from syndic.kernel.terms import parties_of as parties_of
 from syndic.kernel.terms import people_of as people_of
-from syndic.kernel.terms import public_rows as public_rows
 from syndic.kernel.terms import schema_of as schema_of
+from syndic.kernel.terms import table_of as table_of
 from syndic.kernel.transport import Delivery as Delivery
 from syndic.kernel.transport import Runtime as Runtime

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import UNSET, UnsetType
 
-from syndic.data import Schema
+from syndic.data import Schema, Source, Table
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel.identity import PublicIdentity
@@ -194,6 +194,21 @@ def schema_of(terms: Terms, name: str) -> Schema:
     """Return the columns that the party called `name` holds."""
     columns = member(terms, name).columns
     return terms.schema if columns is None else terms.schema.select(columns)
+
+
+def table_of(terms: Terms, name: str, source: Source, *, key: bytes, id_columns: tuple[str, ...] = ()) -> Table:
+    """Return the rows of a party as the unit counts them; `key` chooses random ones."""
+    return Table(
+        schema=schema_of(terms, name),
+        source=source,
+        person=terms.unit.person,
+        rows_per_person=terms.unit.rows,
+        id_columns=id_columns,
+        choose=terms.unit.choose,
+        key=key,
+        size=public_rows(terms, name),
+        whole=terms.unit.scale,
+    )
 
 
 def budget_of(terms: Terms, name: str) -> Budget:

@@ -193,9 +193,12 @@ class _Tally:
     def __init__(self, column: Column) -> None:
         self.column = column
         # both have a level for missing values; values outside are missing in the first one only
-        outside = {"outside": "missing"} if isinstance(column, Listed | Ranged) else {}
-        self._strict: Column = replace(column, missing="level", **outside)
-        self._lenient: Column = replace(column, missing="level", **_inside(column))
+        self._strict: Column = replace(column, missing="level")
+        self._lenient = self._strict
+        if isinstance(column, Listed | Ranged):
+            inside: Any = Instead(value=column.values[0]) if isinstance(column, Listed) else "clip"
+            self._lenient = replace(self._strict, outside=inside)
+            self._strict = replace(self._strict, outside="missing")
         self._counts = np.zeros(column.size if column.size <= _LEVELS_COUNTED else 0, dtype=np.int64)
         self._texts: Counter[str] = Counter()
         self._listed = np.zeros(self._strict.levels if isinstance(column, Listed) else 0, dtype=np.int64)
@@ -289,13 +292,6 @@ def _levels(column: Column, counts: NDArray[np.int64]) -> tuple[LevelLine, ...]:
         label = labels[first] if end == first + 1 else joined
         lines.append(LevelLine(label=label, rows=int(counts[first:end].sum())))
     return (*lines, *(LevelLine(label=labels[code], rows=int(counts[code])) for code in range(levels, column.size)))
-
-
-def _inside(column: Column) -> dict[str, Any]:
-    """Return the rule for values outside that does not make them missing."""
-    if isinstance(column, Listed):
-        return {"outside": Instead(value=column.values[0])}
-    return {"outside": "clip"} if isinstance(column, Ranged) else {}
 
 
 def _alike(column: Listed, texts: Counter[str], counts: NDArray[np.int64]) -> list[str]:

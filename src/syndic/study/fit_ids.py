@@ -1,7 +1,6 @@
 """How an owner's ids would be compared in an alignment, and which rows would be left out. Private, like `fit`."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
 from itertools import islice
 from typing import Final, final
 
@@ -87,72 +86,57 @@ class IdFit(Document):
         }
 
 
-@final
-@dataclass(slots=True)
-class _Seen:
-    """The rows of one id: how many, its first spelling, and another one if there is one."""
-
-    first: str
-    rows: int = 0
-    other: str | None = None
-
-    def add(self, text: str) -> None:
-        """Count a row with this spelling."""
-        self.rows += 1
-        if self.other is None and text != self.first:
-            self.other = text
-
-
 def fit_ids(source: Source, columns: tuple[str, ...], rule: IdRule, bound: int) -> IdFit:
     """Return what an alignment by these columns and this rule would do with a source's rows. Private."""
     names = check_columns(source, columns)
     widest = replace(rule, spelling=(*_WIDEST, *(one for one in rule.spelling if one.endswith("_first"))))
-    seen: dict[bytes, _Seen] = {}
+    times: Counter[bytes] = Counter()
+    first: dict[bytes, str] = {}
+    other: dict[bytes, str] = {}
     wide: dict[bytes, bytes] = {}
     near: dict[bytes, bytes] = {}
     rows = 0
     for batch in source.batches(names):
         (ids,), (loose,) = (list(id_batches([batch], names, each)) for each in (rule, widest))
         rows += len(ids)
-        for one, other, text in zip(ids, loose, written_ids(batch, names), strict=True):
+        for one, alike, text in zip(ids, loose, written_ids(batch, names), strict=True):
             if one is None:
                 continue
-            seen.setdefault(one, _Seen(text)).add(text)
-            if other is not None and wide.setdefault(other, one) != one:
-                near[one] = wide[other]
-    repeated = [found for found in seen.values() if found.rows > 1]
-    kept = len(seen) - (len(repeated) if rule.duplicates == "drop" else 0)
+            times[one] += 1
+            if first.setdefault(one, text) != text:
+                other.setdefault(one, text)
+            if alike is not None and wide.setdefault(alike, one) != one:
+                near[one] = wide[alike]
+    repeated = sum(number > 1 for number in times.values())
+    several = "one id in several rows: " + ("all left out" if rule.duplicates == "drop" else "the first counts")
+    kept = len(times) - (repeated if rule.duplicates == "drop" else 0)
+    # written in several ways, in several rows, nearly equal ones, and others that change
+    kinds = (
+        ((one, several) for one in first if one in other),
+        ((one, several) for one in first if times[one] > 1 and one not in other),
+        ((one, f"another id than {_short(like)!r}") for one, like in near.items()),
+        ((one, "takes part") for one in first if times[one] == 1 and first[one] != id_text(one)),
+    )
     return IdFit(
         columns=tuple(names),
         rows=rows,
-        blank=rows - sum(found.rows for found in seen.values()),
+        blank=rows - times.total(),
         ids=kept,
         bound=bound,
-        repeated=len(repeated),
-        respelled=sum(found.other is not None for found in repeated),
+        repeated=repeated,
+        respelled=len(other),
         near=len(near),
         lost=rows - min(kept, bound),
-        forms=_forms(seen, near, rule),
+        forms=tuple(
+            IdForm(
+                written=tuple(texts[one][:_LONGEST] for texts in (first, other) if one in texts),
+                compared=_short(one),
+                fate=fate,
+            )
+            for kind in kinds
+            for one, fate in islice(kind, _SHOWN)
+        ),
     )
-
-
-def _forms(seen: Mapping[bytes, _Seen], near: Mapping[bytes, bytes], rule: IdRule) -> tuple[IdForm, ...]:
-    """Return examples: ids written in several ways, in several rows, nearly equal ones, and others that change."""
-    several = "one id in several rows: " + ("all left out" if rule.duplicates == "drop" else "the first counts")
-
-    def form(one: bytes, fate: str) -> IdForm:
-        texts = (seen[one].first, seen[one].other)
-        return IdForm(
-            written=tuple(text[:_LONGEST] for text in texts if text is not None), compared=_short(one), fate=fate
-        )
-
-    kinds = (
-        (form(one, several) for one, found in seen.items() if found.other is not None),
-        (form(one, several) for one, found in seen.items() if found.rows > 1 and found.other is None),
-        (form(one, f"another id than {_short(other)!r}") for one, other in near.items()),
-        (form(one, "takes part") for one, found in seen.items() if found.rows == 1 and found.first != id_text(one)),
-    )
-    return tuple(one for kind in kinds for one in islice(kind, _SHOWN))
 
 
 def _short(identity: bytes) -> str:

@@ -110,7 +110,8 @@ def _open(
             path = home.folder / "rows.arrow"
             stack.callback(path.unlink, missing_ok=True)
             id_columns = id_columns_of(study, party.name, party.id_columns, home.ledger, seed)
-            _write_rows(rows, path, _columns(study, name, id_columns))
+            people = (study.unit.person,) if study.unit.person else ()
+            _write_rows(rows, path, tuple(dict.fromkeys([*schema_of(study, name).inputs, *people, *id_columns])))
             home.keep(study, msgspec.structs.replace(party, source=SourceSpec(path=str(path))))
         elif rows is not None:
             in_memory[name] = rows
@@ -153,11 +154,6 @@ def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tupl
     else:
         spec, rows = SourceSpec(path="rows in memory"), open_source(source)
     return PartyFile(name=name, dataset=dataset, source=spec, cap=cap, ledger=ledger), rows
-
-
-def _columns(study: Study, name: str, id_columns: tuple[str, ...]) -> tuple[str, ...]:
-    person = (study.unit.person,) if study.unit.person else ()
-    return tuple(dict.fromkeys([*schema_of(study, name).inputs, *person, *id_columns]))
 
 
 def _write_rows(source: Source, path: Path, columns: tuple[str, ...]) -> None:
