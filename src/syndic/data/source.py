@@ -190,14 +190,10 @@ def _of_spec(spec: SourceSpec) -> Source:
 def _of_frame(thing: Any) -> Source:
     # by the module name of the class, so that neither library must be installed
     library = type(thing).__module__.partition(".")[0]
-    if library == "pandas":
-        from syndic.data.sources.pandas import PandasSource  # noqa: PLC0415
+    if library in {"pandas", "polars"}:
+        from syndic.data.sources.frames import PandasSource, PolarsSource  # noqa: PLC0415
 
-        return PandasSource(thing)
-    if library == "polars":
-        from syndic.data.sources.polars import PolarsSource  # noqa: PLC0415
-
-        return PolarsSource(thing)
+        return PandasSource(thing) if library == "pandas" else PolarsSource(thing)
     if library == "ibis":
         from syndic.data.sources.ibis import of_expression  # noqa: PLC0415
 
