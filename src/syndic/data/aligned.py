@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from syndic.data.people import as_text, person_ids
+from syndic.data.people import person_ids
 from syndic.data.source import BATCH_ROWS, Source, check_columns
-from syndic.data.values import decoded
+from syndic.data.values import decoded, is_text, texts
 from syndic.document import Document
 
 Spelling = Literal[
@@ -139,7 +139,8 @@ def distinct_ids(source: Source, columns: Iterable[str], rule: IdRule) -> list[b
 
 def written_ids(batch: pa.RecordBatch, columns: Iterable[str]) -> list[str]:
     """Return each row's id as the source writes it, for its owner. Private."""
-    parts = [as_text(batch.column(name)).to_pylist() for name in columns]
+    arrays = [decoded(batch.column(name)) for name in columns]
+    parts = [(texts(one) if is_text(one.type) else person_ids(one)).to_pylist() for one in arrays]
     return [_APART.join(part or "" for part in row) for row in zip(*parts, strict=True)]
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -40,8 +39,8 @@ class DenseCounter:
         """Start with zero counts; refuse sets too large for a dense table."""
         self._cliques = list(cliques)
         check_dense(*(domain.project(names) for names in cliques))
-        covering = cover(domain, self._cliques)
-        self._groups, self._homes = [domain.project(names) for names in covering.groups], covering.homes
+        groups, self._homes = cover(domain, self._cliques)
+        self._groups = [domain.project(names) for names in groups]
         self._counts = [np.zeros(group.size, dtype=np.int64) for group in self._groups]
         wanted = {name for names in cliques for name in names}
         self.names = tuple(name for name in domain.names if name in wanted) or domain.names[:1]
@@ -89,17 +88,8 @@ class DenseCounter:
         self._waiting = 0
 
 
-@final
-@dataclass(frozen=True)
-class Cover:
-    """Sets of columns that contain all cliques, and for each clique in which of them it is."""
-
-    groups: tuple[tuple[str, ...], ...]
-    homes: tuple[int, ...]
-
-
-def cover(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> Cover:
-    """Return sets of columns, of at most `GROUP_CELLS` cells where possible, that contain all cliques.
+def cover(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[int]]:
+    """Return sets of columns, of at most `GROUP_CELLS` cells where possible, and the one that contains each clique.
 
     Greedy: start with the largest remaining clique, add the column that covers most cliques for its size, repeat. Many
     cliques are covered by smaller sets, which take less memory together.
@@ -113,7 +103,7 @@ def cover(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> Cover:
         if waiting.homes[row] < 0:
             group = waiting.cover(row, len(groups), most)
             groups.append(tuple(domain.names[axis] for axis in group))
-    return Cover(tuple(groups), tuple(waiting.homes.tolist()))
+    return groups, waiting.homes.tolist()
 
 
 class _Waiting:

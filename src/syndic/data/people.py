@@ -97,12 +97,6 @@ def person_ids(people: pa.Array) -> pa.Array:
     return pa.nulls(len(people), pa.large_string())
 
 
-def as_text(array: pa.Array) -> pa.Array:
-    """Return texts as they are, trimmed, and other values as `person_ids` does."""
-    array = read.decoded(array)
-    return read.texts(array) if read.is_text(array.type) else person_ids(array)
-
-
 def _coded(people: pa.Array) -> tuple[list[object], NDArray[np.int64]]:
     """Return the people of a batch, and the number of each row's; rows without a person have the next number."""
     encoded = person_ids(people).dictionary_encode()

@@ -187,7 +187,11 @@ def _of_kind(name: str, found: _Distinct, kind: Kind) -> ColumnProfile:
     if kind == "date":
         days = read.times(found.texts)
         days = days[~np.isnan(days)]
-        return _dates(name, days) if len(days) else ColumnProfile(name=name, kind=None, reason="no row has a date")
+        if not len(days):
+            return ColumnProfile(name=name, kind=None, reason="no row has a date")
+        lower, upper = round_days(*(datetime.date.fromordinal(int(day) + EPOCH) for day in (days.min(), days.max())))
+        bins = bins_for(kind, lower, upper, "linear")
+        return ColumnProfile(name=name, kind=kind, lower=lower, upper=upper, bins=bins)
     return _bounded(name, found, read.numbers(found.texts), whole=kind == "integer")
 
 
@@ -274,13 +278,6 @@ def _scale(numbers: NDArray[np.float64], rows: NDArray[np.int64], *, whole: bool
     return "symlog" if max(abs(low), abs(high)) < _SKEWED * max(abs(least), abs(most)) else "linear"
 
 
-def _dates(name: str, days: NDArray[np.float64]) -> ColumnProfile:
-    first, last = (datetime.date.fromordinal(int(day) + EPOCH) for day in (days.min(), days.max()))
-    lower, upper = round_days(first, last)
-    bins = bins_for("date", lower, upper, "linear")
-    return ColumnProfile(name=name, kind="date", lower=lower, upper=upper, bins=bins)
-
-
 def _of_texts(name: str, found: _Distinct) -> ColumnProfile:
     left_out = ColumnProfile(name=name, kind=None)
     distinct, total = len(found.texts), found.total
@@ -313,13 +310,11 @@ def _listed(name: str, found: _Distinct) -> ColumnProfile:
         reason = f"the {MOST_LISTED} most frequent values are in less than half of the rows: {PUBLIC_LIST}"
         return ColumnProfile(name=name, kind=None, reason=reason)
     unlisted = len(rows) - len(listed)
-    values = [texts[key] for key in sorted(listed, key=_order)]
+    # numbers first, by their size
+    listed.sort(key=lambda key: (0, key, "") if isinstance(key, float) else (1, 0.0, str(key)))
+    values = [texts[key] for key in listed]
     for scale in _SCALES:
         if not unlisted and len(values) > 2 and {value.lower() for value in values} <= set(scale):
             ordered = sorted(values, key=lambda value: scale.index(value.lower()))
             return ColumnProfile(name=name, kind="ordinal", values=tuple(ordered))
     return ColumnProfile(name=name, kind="categorical", values=tuple(values), unlisted=unlisted)
-
-
-def _order(key: Key) -> tuple[int, float, str]:
-    return (0, key, "") if isinstance(key, float) else (1, 0.0, str(key))

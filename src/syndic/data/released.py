@@ -65,7 +65,12 @@ class ReleasedTable:
         if path.suffix == ".parquet":
             pq.write_table(self.table, path)
         elif path.suffix == ".csv":
-            pa.csv.write_csv(_iso(self.table), path)
+            # timestamps as ISO text: Arrow writes a space instead of the T
+            iso = [
+                pc.strftime(one, "%Y-%m-%dT%H:%M:%S") if pa.types.is_timestamp(one.type) else one
+                for one in self.table.columns
+            ]
+            pa.csv.write_csv(pa.table(iso, names=self.table.column_names), path)
         elif path.suffix == ".arrow":
             with pa.ipc.new_file(path, self.table.schema) as writer:
                 writer.write_table(self.table)
@@ -134,14 +139,6 @@ def _decoded(
         arrays = [column.decode(code, generator) for column, code in zip(schema.columns, part, strict=True)]
         batches.append(pa.record_batch(arrays, schema=types))
     return ReleasedTable(pa.Table.from_batches(batches, schema=types))
-
-
-def _iso(table: pa.Table) -> pa.Table:
-    """Return the table with timestamps as ISO text: Arrow writes a space instead of the T."""
-    columns = [
-        pc.strftime(one, "%Y-%m-%dT%H:%M:%S") if pa.types.is_timestamp(one.type) else one for one in table.columns
-    ]
-    return pa.table(columns, names=table.column_names)
 
 
 def _shown(value: Any) -> str:

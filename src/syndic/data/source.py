@@ -24,15 +24,12 @@ class Source(Protocol):
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the columns there are."""
-        ...
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `columns`, of any Arrow type, in bounded memory. Private."""
-        ...
 
     def describe(self) -> str:
         """Return a description without folders, hosts or passwords: "Parquet file x.parquet"."""
-        ...
 
 
 @final

@@ -70,7 +70,8 @@ class Authority:
         Raises:
             InputError: if nobody would accept it.
         """
-        chain = self._issuing()
+        path = self.folder / "issuing.crt"
+        chain = certificates.read_chain(path.read_bytes(), path.name) if path.is_file() else []
         issuer, key = (chain[0], self._key("issuing")) if chain else (self.certificate, self._key("root"))
         signed = certificates.make_certificate(name, public_key, root=issuer, root_key=key, host=host, days=days)
         # the key may belong to another certificate, and the issuing authority may have expired
@@ -121,10 +122,6 @@ class Authority:
     def _use(self, chain: list[x509.Certificate]) -> None:
         write_whole(self.folder / "issuing.crt", "".join(map(certificates.pem, chain)).encode())
         (self.folder / "next.key").replace(self.folder / "issuing.key")
-
-    def _issuing(self) -> list[x509.Certificate]:
-        path = self.folder / "issuing.crt"
-        return certificates.read_chain(path.read_bytes(), path.name) if path.is_file() else []
 
     def _key(self, name: str) -> rsa.RSAPrivateKey:
         path = self.folder / f"{name}.key"

@@ -154,10 +154,8 @@ class RunState(Document, frozen=True, kw_only=True):
         """Whether its process is still running."""
         try:
             os.kill(self.process, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
+        except OSError as error:
+            return isinstance(error, PermissionError)
         return True
 
 

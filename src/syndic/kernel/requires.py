@@ -1,5 +1,6 @@
 """The requirements of a method on the terms of a study. Methods declare them; the kernel checks them."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
@@ -89,13 +90,11 @@ class Requires(Document):
                 )
 
     def _check_unit(self, terms: Terms) -> None:
-        unit, wanted = terms.unit, []
-        if self.neighbours is not None and unit.neighbours != self.neighbours:
-            wanted.append(f'neighbours = "{self.neighbours}"')
-        if self.rows is not None and unit.rows != self.rows:
-            wanted.append(f"rows = {self.rows}")
-        if self.parties is not None and unit.parties != self.parties:
-            wanted.append(f"parties = {self.parties}")
+        unit = terms.unit
+        needs = {"neighbours": self.neighbours, "rows": self.rows, "parties": self.parties}
+        wanted = [
+            f"{key} = {json.dumps(need)}" for key, need in needs.items() if need not in (None, getattr(unit, key))
+        ]
         if wanted:
             raise InputError(f"{self.because or 'this method needs it'}: set {' and '.join(wanted)} in [unit]")
         if unit.scale > 1 and not self.weights:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.document import Document
-from syndic.errors import BudgetError, PartyError, RefusedError
+from syndic.errors import BudgetError, PartyError, RefusedError, printable
 from syndic.kernel.agreement import Agreements
 from syndic.kernel.call import ENVELOPE_BYTES, Call, Reply, asked_of
 from syndic.kernel.codec import Message, Nothing, decode, encode
@@ -239,7 +239,8 @@ class Session(Generic[Planned]):
             raise RefusedError(f"the reply is larger than the study's limit of {most} MB")
         reply = decode(data, Reply)
         if reply.code != "ok":
-            raise PartyError(_printable(f"{reply.code}: {reply.text}"))
+            # control characters could change a terminal, and long texts fill a log
+            raise PartyError(printable(f"{reply.code}: {reply.text}")[:_MOST_LETTERS])
         if reply.asked != asked and (reply.asked or self._signatures):
             raise RefusedError("the reply belongs to another call")
         if self._signatures and not self._identities[party].signed(reply.signed_text(), reply.signature):
@@ -283,11 +284,6 @@ Value = TypeVar("Value")
 
 def _without(known: Mapping[str, Value], left_out: frozenset[str]) -> dict[str, Value]:
     return {party: value for party, value in known.items() if party not in left_out}
-
-
-def _printable(text: str) -> str:
-    """Return a party's text on one line: control characters could change a terminal, and long texts fill a log."""
-    return "".join(letter if letter.isprintable() else " " for letter in text[:_MOST_LETTERS])
 
 
 def _unanswered(declared: Step, failures: Mapping[str, str]) -> PartyError:

@@ -93,32 +93,26 @@ class Terms(typing.Protocol):
     @property
     def schema(self) -> Schema:
         """The columns."""
-        ...
 
     @property
     def unit(self) -> Unit:
         """Who is protected."""
-        ...
 
     @property
     def budget(self) -> Budget:
         """The privacy budget for one person over the whole joint release."""
-        ...
 
     @property
     def parties(self) -> tuple[Member, ...]:
         """The organisations."""
-        ...
 
     @property
     def read_from(self) -> ReadFrom:
         """The parties that some columns are read from: one of several that hold a column, or several to average."""
-        ...
 
     @property
     def limits(self) -> Limits:
         """The most memory and the largest message of a role."""
-        ...
 
 
 def member(terms: Terms, name: str) -> Member:

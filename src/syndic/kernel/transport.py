@@ -19,8 +19,6 @@ class Runtime(typing.Protocol):
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
         """Send every party its bytes, wait at most `seconds`, and call `arrived` with the number of replies so far."""
-        ...
 
     def close(self) -> None:
         """Release processes, sockets and files."""
-        ...

@@ -215,6 +215,7 @@ def _rows_of_each(party: PartyRows, person: str) -> NDArray[np.int64]:
 
 def _bound(party: PartyRows, person: str | None) -> int:
     """Return a round number of people above the exact one."""
-    by_rows = person is None or party.rows > MOST_ROWS
-    people = party.rows if by_rows else len(_rows_of_each(party, person))
+    people = party.rows
+    if person is not None and people <= MOST_ROWS:
+        people = len(_rows_of_each(party, person))
     return max(10, int(round_up(people + 1)))

@@ -23,7 +23,7 @@ from syndic.data.ranged import Ranged
 from syndic.data.reading import key_of, text_of
 from syndic.data.source import check_columns
 from syndic.document import Document
-from syndic.errors import InputError, MissingExtraError
+from syndic.errors import InputError, MissingExtraError, printable
 from syndic.kernel import member, schema_of
 from syndic.methods import Align
 from syndic.privacy import Unit
@@ -304,7 +304,7 @@ def _alike(column: Listed, texts: Counter[str], counts: NDArray[np.int64]) -> li
             near = difflib.get_close_matches(value.casefold(), folded, n=1, cutoff=_ALIKE)
             same = folded[near[0]] if near else None
         if same is not None:
-            found.append(f"'{_printable(same)}' instead of '{_printable(value)}'")
+            found.append(f"'{printable(same)[:40]}' instead of '{printable(value)[:40]}'")
     return found[:_SUGGESTED]
 
 
@@ -316,10 +316,6 @@ def _instead(column: Listed, texts: Counter[str]) -> str:
         return f": most are after `prefix = {length}`"
     long = '; `values = "FILE.csv"` reads a long public list'
     return f": list them, or groups of them{long if len(texts) > _MANY_LEVELS else ''}"
-
-
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:40])
 
 
 def _order_missing(study: Study, name: str, ledger: Path, seed: int | None) -> list[str]:

@@ -37,11 +37,9 @@ class Recoding(Protocol):
     @property
     def domain_of_groups(self) -> Domain:
         """The columns with a level for each group."""
-        ...
 
     def recode(self, codes: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Return the groups of coded rows."""
-        ...
 
 
 @final
@@ -63,13 +61,13 @@ class Pushdown:
         domains = [domain.project(names) for names in cliques]
         check_dense(*domains)
         counts = [np.zeros(one.size, dtype=np.int64) for one in domains]
-        covering = cover(self.schema.domain, cliques)
+        groups_of_columns, homes = cover(self.schema.domain, cliques)
         with self.source.engine.asking(steady=False) as ask:
-            for place, home in enumerate(covering.groups):
-                tallies = self._few_tallies(ask, home)
+            for place, names in enumerate(groups_of_columns):
+                tallies = self._few_tallies(ask, names)
                 if tallies is None:
                     return None
-                wanted = [which for which, found in enumerate(covering.homes) if found == place]
+                wanted = [which for which, found in enumerate(homes) if found == place]
                 for codes, number in tallies:
                     coarse = codes if groups is None else groups.recode(codes)
                     for which in wanted:
