@@ -35,7 +35,7 @@ from syndic.study.draft_text import (
     with_values,
 )
 from syndic.study.fit import ColumnFit, Fit, fit
-from syndic.study.fit_rows import percent
+from syndic.study.fit_people import percent
 from syndic.study.study_folder import write_new, write_whole
 
 DRAFT: Final = "study.draft.toml"

@@ -1,8 +1,13 @@
-"""Bins of columns with bounds: their edges on a linear or logarithmic scale, and draws from them."""
+"""Bins of columns with bounds: their edges on a linear or logarithmic scale, draws from them, and round bounds."""
 
+import calendar
+import datetime
+import math
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,3 +92,40 @@ def apart(numbers: Sequence[float], digits: int) -> list[str]:
         if len(set(texts)) == len(texts):
             return texts
     return [f"{one:.17g}" for one in numbers]
+
+
+_STEPS: Final = tuple(map(Fraction, ("1", "1.5", "2", "3", "5", "10")))
+_GRIDS: Final = tuple(map(Fraction, (1, 2, 5, 10)))
+# a linear range has about so many steps, so that a bound moves by a few per cent
+_STEPS_OF_A_RANGE: Final = 20
+
+
+def round_up(number: float | Fraction, steps: tuple[Fraction, ...] = _STEPS) -> Fraction:
+    """Return the smallest of 1, 1.5, 2, 3 and 5 times a power of ten that is not below a positive number."""
+    return next(found for step in steps if (found := step * _power_of_ten(number)) >= number)
+
+
+def round_down(number: float) -> Fraction:
+    """Return the largest of 1, 1.5, 2, 3 and 5 times a power of ten that is not above a positive number."""
+    return max(found for step in _STEPS if (found := step * _power_of_ten(number)) <= number)
+
+
+def _power_of_ten(number: float | Fraction) -> Fraction:
+    numerator, denominator = number.as_integer_ratio()
+    return Fraction(10) ** (Decimal(numerator) / denominator).adjusted()
+
+
+def round_bounds(lower: float, upper: float, *, whole: bool) -> tuple[Fraction, Fraction]:
+    """Return bounds around a range, on a grid of round steps; steps of whole numbers are at least 1."""
+    step = round_up((Fraction(upper) - Fraction(lower)) / _STEPS_OF_A_RANGE, _GRIDS) if upper > lower else Fraction(1)
+    if whole:
+        step = Fraction(max(1, math.ceil(step)))
+    first, last = math.floor(Fraction(lower) / step), math.ceil(Fraction(upper) / step)
+    return first * step, max(last, first + (not whole)) * step
+
+
+def round_days(lower: datetime.date, upper: datetime.date) -> tuple[datetime.date, datetime.date]:
+    """Return the first and last day of whole years around a range of days, of whole months if it is short."""
+    if (upper - lower).days > 366:
+        return datetime.date(lower.year, 1, 1), datetime.date(upper.year, 12, 31)
+    return lower.replace(day=1), upper.replace(day=calendar.monthrange(upper.year, upper.month)[1])

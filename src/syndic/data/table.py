@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from syndic.data.column import Codes, code_type
 from syndic.data.counting import CellCounter, DenseCounter
-from syndic.data.factor import Factor
+from syndic.data.factor import Factor, SparseCounts
 from syndic.data.people import Choice, RowWeights, rows_of_people
 from syndic.data.schema import Column, Schema
 from syndic.data.source import BATCH_ROWS, Source, check_columns
 from syndic.data.sources.ibis import IbisSource
-from syndic.data.sparse import SparseCounts
 
 if TYPE_CHECKING:
     from syndic.data.sources.pushdown import Pushdown, Recoding

@@ -2,7 +2,9 @@
 
 from syndic.kernel.agreement import Agreement as Agreement
 from syndic.kernel.call import Call as Call
+from syndic.kernel.call import Delivery as Delivery
 from syndic.kernel.call import Reply as Reply
+from syndic.kernel.call import Runtime as Runtime
 from syndic.kernel.codec import Message as Message
 from syndic.kernel.codec import Nothing as Nothing
 from syndic.kernel.codec import decode as decode
@@ -85,5 +87,3 @@ from syndic.kernel.terms import parties_of as parties_of
 from syndic.kernel.terms import people_of as people_of
 from syndic.kernel.terms import schema_of as schema_of
 from syndic.kernel.terms import table_of as table_of
-from syndic.kernel.transport import Delivery as Delivery
-from syndic.kernel.transport import Runtime as Runtime

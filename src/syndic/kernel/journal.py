@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Self, final
 
 from syndic.errors import InputError, IntegrityError, RefusedError
-from syndic.kernel.transport import Delivery
+from syndic.kernel.call import Delivery
 from syndic.random import SECRET_BYTES, SystemRandomness
 from syndic.sqlite import Database, Format
 

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from syndic.document import Document
 from syndic.errors import BudgetError, PartyError, RefusedError, printable
 from syndic.kernel.agreement import Agreements
-from syndic.kernel.call import ENVELOPE_BYTES, Call, Reply, asked_of
+from syndic.kernel.call import ENVELOPE_BYTES, Call, Delivery, Reply, Runtime, asked_of
 from syndic.kernel.codec import Message, Nothing, decode, encode
 from syndic.kernel.identity import PublicIdentity
 from syndic.kernel.journal import Journal, Recalled
 from syndic.kernel.plan import Planned, steps_of_run
 from syndic.kernel.step import Reveals, Step
 from syndic.kernel.terms import Terms
-from syndic.kernel.transport import Delivery, Runtime
 from syndic.kernel.view import told
 from syndic.noise import Mechanism
 from syndic.random import Randomness

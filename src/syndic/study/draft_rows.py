@@ -9,11 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from syndic.data import Source, open_source
+from syndic.data.bins import round_up
 from syndic.data.dictionary import Declared
-from syndic.data.identifiers import named_as_id
 from syndic.data.people import rows_of_people
-from syndic.data.profile import ColumnProfile, bins_for, profile_column
-from syndic.data.rounding import round_up
+from syndic.data.profile import ColumnProfile, bins_for, named_as_id, profile_column
 from syndic.data.source import check_columns
 from syndic.errors import InputError
 

@@ -28,8 +28,17 @@ from syndic.kernel import member, schema_of
 from syndic.methods import Align
 from syndic.privacy import Unit
 from syndic.study.document import Study, alignment_of
-from syndic.study.fit_ids import IdFit, fit_ids
-from syndic.study.fit_rows import CUT, PRIVATE, BoundLine, bounds_of, number_of_rows, percent, rows_cut
+from syndic.study.fit_people import (
+    CUT,
+    PRIVATE,
+    BoundLine,
+    IdFit,
+    bounds_of,
+    fit_ids,
+    number_of_rows,
+    percent,
+    rows_cut,
+)
 from syndic.study.party_folder import PartyFile, PartyFolder, party_file
 from syndic.study.party_rows import order_of
 

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from syndic.data.counting import CellCounter, cover
 from syndic.data.domain import Domain
-from syndic.data.factor import Factor
+from syndic.data.factor import Factor, SparseCounts, check_dense
 from syndic.data.people import Choice
 from syndic.data.schema import Schema
 from syndic.data.source import NotCounted
 from syndic.data.sources.engine import Ask
 from syndic.data.sources.ibis import IbisSource
 from syndic.data.sources.pushdown_codes import Grouped, grouped
-from syndic.data.sparse import SparseCounts, check_dense
 
 # text with many spellings makes more groups than cells; with more than these, reading the rows once is faster
 SPELLINGS: Final = 4
