@@ -179,7 +179,7 @@ class Database:
             if nested:
                 if alone:
                     raise SyndicError(
-                        f"{self.path}: a write that must be on disk immediately cannot be part of a transaction"
+                        f"{self.path}: a write that must be on disk at once cannot be part of a transaction"
                     )
                 yield
                 return

@@ -78,9 +78,7 @@ def coding_of(column: Column, bits: int) -> Coding:
     """
     name = column.name
     if column.size > MOST_LEVELS:
-        raise InputError(
-            f"column {name!r} has {column.size} levels, more than the {MOST_LEVELS} allowed: set fewer bins"
-        )
+        raise InputError(f"column {name!r} has {column.size} levels (at most {MOST_LEVELS}): set fewer bins")
     if column.levels < 2:
         raise InputError(f"column {name!r} has only one level, so nothing can depend on it: remove it")
     if isinstance(column, Listed):

@@ -154,9 +154,7 @@ class Listed(Described, frozen=True, kw_only=True):
             if key is None:
                 raise ValueError(f"{self.name!r}: {value!r} means a missing value and cannot be listed")
             if key in seen:
-                raise ValueError(
-                    f"{self.name!r}: values must be distinct: {seen[key]!r} and {value!r} are the same value"
-                )
+                raise ValueError(f"{self.name!r}: values must be distinct: {seen[key]!r} and {value!r} are the same")
             seen[key] = value
 
     @property

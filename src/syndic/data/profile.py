@@ -231,9 +231,9 @@ def _of_kind(name: str, found: _Distinct, kind: Kind) -> ColumnProfile:
 def _identifies(name: str, found: _Distinct) -> str:
     """Return why a column identifies people or records, or an empty text."""
     distinct, total = len(found.texts), found.total
-    running = total > _FEW_CODES and distinct >= _MOSTLY * total and _running(found)
     if named_as_id(name) and distinct > min(_FEW_CODES, max(total // 20, 2)):
         return "it identifies people or records"
+    running = total > _FEW_CODES and distinct >= _MOSTLY * total and _running(found)
     return "nearly every row has its own value, as in an id" if running else ""
 
 

@@ -188,9 +188,7 @@ class Whole(Ranged, frozen=True, kw_only=True):
 
     def _check_bins(self, things: str) -> None:
         if self.bins is not None and not 1 <= self.bins <= self._count():
-            raise ValueError(
-                f"{self.name!r}: bins ({self.bins}) must be from 1 to {self._count()}, its number of {things}"
-            )
+            raise ValueError(f"{self.name!r}: bins ({self.bins}) must be 1 to {self._count()}, its number of {things}")
 
 
 @final
@@ -317,9 +315,7 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
         even = self.edges is None and self.scale == "linear"
         narrowest = (self.upper - self.lower) / self.levels if even else np.diff(self.bin_edges).min()
         if narrowest < 8 * np.spacing(max(abs(self.lower), abs(self.upper))):
-            raise ValueError(
-                f"{self.name!r}: bins ({self.levels}) are narrower than floating point resolves: set fewer"
-            )
+            raise ValueError(f"{self.name!r}: bins ({self.levels}) are narrower than floats resolve: set fewer")
 
     @property
     def levels(self) -> int:

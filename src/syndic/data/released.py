@@ -75,9 +75,7 @@ class ReleasedTable:
             with pa.ipc.new_file(path, self.table.schema) as writer:
                 writer.write_table(self.table)
         else:
-            raise InputError(
-                f"{path.name}: unknown file type; a released table can be written as .parquet, .csv or .arrow"
-            )
+            raise InputError(f"{path.name}: unknown file type; a table can be written as .parquet, .csv or .arrow")
 
     def _repr_html_(self) -> str:
         rows = self.table.slice(0, SHOWN_ROWS).to_pylist()
@@ -118,9 +116,7 @@ def decode_codes(
     for column in schema.columns:
         one = codes[column.name]
         if len(one) != rows:
-            raise ValueError(
-                f"column {column.name!r} has {len(one)} codes, the first one {rows}: all columns need the same number"
-            )
+            raise ValueError(f"column {column.name!r} has {len(one)} codes, the first one {rows}: give each as many")
         if rows and (int(np.min(one)) < 0 or int(np.max(one)) >= column.size):
             raise ValueError(f"codes of {column.name!r} must be between 0 and {column.size - 1}")
     starts = range(0, rows, DECODED_ROWS)

@@ -53,9 +53,7 @@ class SourceSpec(Document, frozen=True, kw_only=True):
         if sum(place is not None for place in (self.path, self.duckdb, self.postgres, self.ibis)) != 1:
             raise ValueError("a source must have exactly one of `path`, `duckdb`, `postgres` and `ibis`")
         if self.order and self.ibis is None:
-            raise ValueError(
-                "`order` is for ibis sources only: other sources are read in the order in which they are stored"
-            )
+            raise ValueError("`order` is for ibis sources only: others are read in the order in which they are stored")
         if self.multiline and self.path is None:
             raise ValueError("`multiline` is for the `path` of a CSV file only")
         wanted = 0 if self.path is not None else 1
@@ -140,9 +138,7 @@ def reading(what: str) -> Iterator[None]:
         raise KeyboardInterrupt from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         # UnicodeDecodeError: the name of a column is damaged
-        raise InputError(
-            f"{what}: cannot be read: it is damaged, or its content does not match its file type"
-        ) from error
+        raise InputError(f"{what}: cannot be read: it is damaged, or its content is not of its file type") from error
 
 
 @final

@@ -104,9 +104,7 @@ def accept(home: Path, approval: Approval) -> None:
 def connection_of(home: Path) -> Approval:
     """Return the approval that was installed."""
     if not (home / _CONNECTION).is_file():
-        raise InputError(
-            f"{home}: this party is not admitted yet: install the coordinator's approval with syndic party accept"
-        )
+        raise InputError(f"{home}: this party is not admitted yet: install its approval with syndic party accept")
     return from_file(home / _CONNECTION, Approval)
 
 

@@ -153,9 +153,7 @@ def _secret_of(database: Database, study: str, version: str) -> bytes:
         row = (study, version, SystemRandomness().bytes(SECRET_BYTES))
         database.first("INSERT INTO head VALUES (?, ?, ?, 0)", *row)
     if row[0] != study:
-        raise InputError(
-            f"{path} is the journal of another run ({str(row[0])[:12]}, not {study[:12]}): use another folder"
-        )
+        raise InputError(f"{path} is another run's journal ({str(row[0])[:12]}, not {study[:12]}): use another folder")
     if row[1] != version:
         raise InputError(
             f"{path}: this run was started with Syndic {row[1]}; version {version} may send different requests. Finish "

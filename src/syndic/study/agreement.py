@@ -22,8 +22,6 @@ from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder, write_whole
 from syndic.version import __version__
 
-__all__ = ["Agreement", "Offer", "Standing", "agree", "consider", "decline", "receive", "studies", "withdraw"]
-
 DEFAULT_DAYS: Final = 90
 _DECLINED: Final = "declined.json"
 State = Literal[
@@ -104,9 +102,7 @@ def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -
     home.identity(study, party.name)
     coordinator = coordinator_of(study)
     if study.protocol.simulation_only and rehearsal is None:
-        raise InputError(
-            f"{study.protocol.title} as published does not satisfy the guarantee it states: it can only be rehearsed"
-        )
+        raise InputError(f"{study.protocol.title} as published does not keep its guarantee: it can only be rehearsed")
     planned, run = plan(study), run_digest(study, rehearsal)
     with _ledger(home, party) as ledger:
         account = booking(study, party, run)

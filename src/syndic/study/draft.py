@@ -119,9 +119,7 @@ def _checked(column: ColumnProfile, known: Declared | None, folder: Path | None)
             raise
         if known is not None:
             # the text would quote bounds that were read from rows
-            raise InputError(
-                f"{column.name!r}: the dictionary does not fit the rows: give kind, bounds, values"
-            ) from None
+            raise InputError(f"{column.name!r}: the dictionary does not fit: give kind, bounds, values") from None
         return ColumnProfile(name=column.name, kind=None, reason="its values cannot be described by bounds or a list")
     return column
 

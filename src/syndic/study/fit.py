@@ -137,11 +137,17 @@ def fit_of(study: Study, name: str, source: Any) -> Fit:
         # the people of an alignment are compared by their ids
         by_ids = isinstance(study.protocol, Align) or alignment_of(study, name) is not None
         people = None if by_ids else member(study, name).people
-        opened, own = _opened(source)
+        own = source if isinstance(source, PartyFile) else party_file(source)
+        opened = open_source(source if own is None else own.source)
         found = fit(schema_of(study, name), opened, unit=study.unit, people=people, party=name)
         if not isinstance(study.protocol, Align):
             return replace(found, advice=(*found.advice, *_beside(study, name, source)))
-        ids = fit_ids(opened, own or study.protocol.id, study.protocol.rule, member(study, name).people or 0)
+        ids = fit_ids(
+            opened,
+            (own.id_columns if own else ()) or study.protocol.id,
+            study.protocol.rule,
+            member(study, name).people or 0,
+        )
         return replace(found, ids=ids, poor=found.poor or ids.poor, advice=(*found.advice, *ids.advice))
     except InputError as error:
         raise InputError(f"party '{name}': {error}") from None
@@ -360,9 +366,3 @@ def _common(home: PartyFolder, study: Study, party: PartyFile, seed: int | None)
         fate = "the others are left out" if people < stored.people else "rows of missing values are added"
         texts.append(f"{stored.people:,} people are common, and the study says people = {people}: {fate} {PRIVATE}")
     return texts, absent > 0 or people > stored.people
-
-
-def _opened(source: Any) -> tuple[Source, tuple[str, ...]]:
-    """Return the rows of a source, a party file or its path, and the id columns that it names."""
-    party = source if isinstance(source, PartyFile) else party_file(source)
-    return (open_source(source), ()) if party is None else (open_source(party.source), party.id_columns)

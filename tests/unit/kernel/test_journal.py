@@ -78,7 +78,7 @@ def test_what_is_not_this_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="another coordinator is running"):
         opened(path)
     journal.close()
-    with pytest.raises(InputError, match="journal of another run"):
+    with pytest.raises(InputError, match="another run's journal"):
         opened(path, study="b" * 64)
     with pytest.raises(InputError, match=r"started with Syndic 1.0; version 2.0 may send different requests"):
         opened(path, version="2.0")

@@ -70,7 +70,9 @@ class Pushdown:
                 for codes, number in tallies:
                     coarse = codes if groups is None else groups.recode(codes)
                     for which in wanted:
-                        np.add.at(counts[which], _cells(domains[which], coarse, len(number)), number)
+                        wanted_codes = [coarse[name] for name in domains[which].names]
+                        cells = domains[which].index(wanted_codes) if wanted_codes else np.zeros(len(number), np.int64)
+                        np.add.at(counts[which], cells, number)
         return [Factor(one, table.reshape(one.sizes)) for one, table in zip(domains, counts, strict=True)]
 
     def cells(self, domain: Domain) -> SparseCounts | None:
@@ -167,7 +169,3 @@ def chosen_rows(source: IbisSource, person: str, most: int, choose: Choice) -> A
     place = ibis.row_number().over(group_by=source.rows[person], order_by=source.ordering(last=choose == "last"))
     numbered = source.rows.mutate(syndic_place=place)
     return numbered.filter(numbered[person].notnull(), numbered["syndic_place"] < most)
-
-
-def _cells(domain: Domain, codes: Mapping[str, NDArray[Any]], rows: int) -> NDArray[np.int64]:
-    return domain.index([codes[name] for name in domain.names]) if domain.names else np.zeros(rows, dtype=np.int64)
