@@ -28,7 +28,6 @@ from syndic.data.reading import (
     number_of,
     second_of,
     text_of,
-    time_key,
     truth_of,
 )
 
@@ -214,7 +213,7 @@ def _time_reader(kind: pa.DataType) -> Callable[[int], Key | None]:
         return lambda ticks: moment_key(ticks * DAY)
     second = _ticks_a_second(kind)
     if pa.types.is_time(kind):
-        return lambda ticks: time_key(ticks * 1_000_000 // second)
+        return lambda ticks: ("time", ticks * 1_000_000 // second)
     return lambda ticks: moment_key(ticks * 1_000_000 // second)
 
 

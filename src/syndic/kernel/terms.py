@@ -54,8 +54,7 @@ class Member(Document):
 
 def check_name(what: str, name: str) -> None:
     """Raise `ValueError` unless a name can be a folder's name."""
-    allowed = name and all(letter.isalnum() or letter in "-_" for letter in name)
-    if not allowed or not name.isascii() or len(name) > 64:
+    if not re.fullmatch("[A-Za-z0-9_-]{1,64}", name):
         raise ValueError(f"{what} ({name!r}) must be 1 to 64 ASCII letters, digits, '-' or '_'")
 
 
