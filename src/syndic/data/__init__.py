@@ -2,7 +2,6 @@
 
 from syndic.data.column import Boolean as Boolean
 from syndic.data.column import Categorical as Categorical
-from syndic.data.column import Codes as Codes
 from syndic.data.column import Instead as Instead
 from syndic.data.column import Ordinal as Ordinal
 from syndic.data.domain import Domain as Domain

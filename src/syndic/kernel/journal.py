@@ -11,7 +11,6 @@ replies. A reply is written and read in pieces, so that memory holds no second c
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self, final
 
@@ -33,13 +32,8 @@ _FORMAT: Final = Format(name="journal", application=0x53594E4A, version=1, layou
 _PIECE_BYTES: Final = 1 << 24
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Recalled:
-    """The replies to a request, and which parties without a usable reply may be asked once more."""
-
-    delivery: Delivery
-    again: frozenset[str]
+Recalled = tuple[Delivery, frozenset[str]]
+"""The replies to a request, and which parties without a usable reply may be asked once more."""
 
 
 @final
@@ -100,7 +94,7 @@ class Journal:
         if settled is None or not isinstance(settled[0], int):
             raise _damaged(self._database.path)
         again = (each[0] for each in heard if each[3] and settled[0] < number)
-        return Recalled(delivery=delivery, again=frozenset(again))
+        return delivery, frozenset(again)
 
     def settle(self, number: int) -> None:
         """Record, before the next request is sent, that silent parties of request `number` stay silent."""

@@ -131,7 +131,7 @@ class Session(Generic[Planned]):
             self._answered |= dict.fromkeys(answers, len(self._told))
         if len(failures) > missing:
             raise _unanswered(declared, failures)
-        if known is None or known.again:
+        if known is None or known[1]:
             for party, why in failures.items():
                 _LOG.warning("step '%s' continues without %s: %s", declared.name, party, why)
             if self._journal is not None:
@@ -188,12 +188,13 @@ class Session(Generic[Planned]):
             if self._journal is not None:
                 self._journal.settle(self._round - 1)
             return self._send(declared, calls)
-        if not known.again:
-            return known.delivery
-        later = self._send(declared, {party: calls[party] for party in calls if party in known.again})
+        delivery, again = known
+        if not again:
+            return delivery
+        later = self._send(declared, {party: calls[party] for party in calls if party in again})
         return Delivery(
-            replies={**_without(known.delivery.replies, known.again), **later.replies},
-            silent={**_without(known.delivery.silent, known.again), **later.silent},
+            replies={**_without(delivery.replies, again), **later.replies},
+            silent={**_without(delivery.silent, again), **later.silent},
         )
 
     def _decode(

@@ -19,22 +19,20 @@ from syndic.kernel import (
     Member,
     Plan,
     PublicIdentity,
-    ReadFrom,
     Step,
     account_of,
     budgets_of,
-    check_digest,
     groups_of,
     make_plan,
     member,
     most_people,
     owner_of,
-    owners_of_several,
     parties_of,
     people_of,
     shared_people,
     steps_of_run,
 )
+from syndic.kernel.terms import ReadFrom, check_digest, owners_of_several
 from syndic.methods import Align, AnyMethod
 from syndic.privacy import Budget, Cost, Price, Unit, check_delta, default_delta, joint_cost
 from syndic.privacy.covered import charge_of

@@ -10,8 +10,9 @@ from syndic.data.aligned import AlignedSource, Alignment
 from syndic.data.sources.csv import CsvSource
 from syndic.data.sources.ibis import IbisSource
 from syndic.errors import InputError
-from syndic.kernel import decode, member, owner_of, parties_of, schema_of, table_of
+from syndic.kernel import decode, member, owner_of, parties_of, schema_of
 from syndic.kernel.memory import look_up
+from syndic.kernel.terms import table_of
 from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder, order_name
 from syndic.study.document import Study, alignment_of
