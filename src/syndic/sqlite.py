@@ -197,12 +197,15 @@ class Database:
 def _patiently(attempt: Callable[[], object], busy: type[Exception], seconds: float) -> None:
     """Try again and again while `attempt` raises `busy`; after so many seconds let it raise."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() <= deadline:
-        with suppress(busy):
+    while True:
+        try:
             attempt()
+        except busy:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
             return
-        time.sleep(0.01)
-    attempt()
 
 
 @contextmanager

@@ -24,7 +24,7 @@ class Domain:
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.sizes):
-            raise ValueError(f"there are {len(self.names)} names but {len(self.sizes)} sizes: give one for each name")
+            raise ValueError(f"there are {len(self.names)} names but {len(self.sizes)} sizes: give one size each")
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"names {list(self.names)} must be distinct")
         if min(self.sizes, default=1) < 1:

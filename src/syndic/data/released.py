@@ -116,7 +116,7 @@ def decode_codes(
     for column in schema.columns:
         one = codes[column.name]
         if len(one) != rows:
-            raise ValueError(f"column {column.name!r} has {len(one)} codes, the first one {rows}: give each as many")
+            raise ValueError(f"column {column.name!r} has {len(one)} codes, the first {rows}: all need the same number")
         if rows and (int(np.min(one)) < 0 or int(np.max(one)) >= column.size):
             raise ValueError(f"codes of {column.name!r} must be between 0 and {column.size - 1}")
     starts = range(0, rows, DECODED_ROWS)

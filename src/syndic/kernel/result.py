@@ -54,5 +54,5 @@ def read_table(folder: Path, name: str) -> pa.Table:
 def unreadable(folder: Path, error: Exception) -> InputError:
     """Return the error for a release whose files are damaged or missing."""
     return InputError(
-        f"{folder.name}: the release is unreadable; a file is damaged or missing ({type(error).__name__})"
+        f"{folder.name}: the release cannot be read; a file is damaged or missing ({type(error).__name__})"
     )

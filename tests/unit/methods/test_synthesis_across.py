@@ -334,7 +334,7 @@ def test_where_no_pair_can_be_counted_the_second_round_has_room_for_the_columns(
 @pytest.mark.parametrize(
     ("parties", "columns", "match"),
     [
-        (VERTICAL.replace("60", "50", 1), COLUMNS, "the same `people`"),
+        (VERTICAL.replace("60", "50", 1), COLUMNS, "the same number `people`"),
         (VERTICAL, FOUR, "'flag' is held by no party"),
     ],
 )
