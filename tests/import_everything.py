@@ -10,7 +10,7 @@ import sys
 import syndic
 
 # libraries that extras bring; the modules that import them at their top are loaded only when they are needed
-OPTIONAL = {"grpc", "jinja2", "nvflare", "numba", "pyspark", "starlette", "torch", "uvicorn"}
+OPTIONAL = {"grpc", "ibis", "jinja2", "nvflare", "numba", "pyspark", "starlette", "torch", "uvicorn"}
 
 
 def main() -> int:

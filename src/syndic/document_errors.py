@@ -7,6 +7,7 @@ words that stand where one of a few is allowed; of any other value it gives the 
 import datetime
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Annotated, Any, Final
 
@@ -76,9 +77,10 @@ _EXPECTED: Final[Mapping[type, tuple[Any, str]]] = {
 def find_errors(data: Any, kind: Any, hook: Hook) -> tuple[str, ...]:
     """Return every error that keeps `data` from being a document of class `kind`, in the order of the document."""
     search = _Search(hook)
-    for place in _large_numbers(data, ""):
-        search.add(place, "expected a whole number of at most 64 bits, found a larger one")
-    search.value(data, inspect.type_info(kind), "")
+    with suppress(_TooManyError):
+        for place in _large_numbers(data, ""):
+            search.add(place, "expected a whole number of at most 64 bits, found a larger one")
+        search.value(data, inspect.type_info(kind), "")
     return tuple(search.errors)
 
 
@@ -108,6 +110,10 @@ def suggestion(name: object, names: Iterable[str]) -> str:
     return f" (did you mean '{found}'?)" if found else ""
 
 
+class _TooManyError(Exception):
+    """There are more errors than anybody reads."""
+
+
 class _Search:
     """Walks a document along its class, and converts on the way, so that a class can check its own fields."""
 
@@ -118,16 +124,13 @@ class _Search:
 
     def add(self, place: str, text: str) -> Any:
         """Note an error, and return what stands for a value that cannot be made."""
-        if not self._full:
-            # a list counts from 0, and people know its members by their names
-            name = next((each for each in self._names[-1:] if each and f"'{each}'" not in text), "")
-            where = f"{place} ('{name}')" if name and place else place
-            self.errors.append(f"{where}: {text}" if where else text)
+        # a list counts from 0, and people know its members by their names
+        name = next((each for each in self._names[-1:] if each and f"'{each}'" not in text), "")
+        where = f"{place} ('{name}')" if name and place else place
+        self.errors.append(f"{where}: {text}" if where else text)
+        if len(self.errors) > MOST_ERRORS:
+            raise _TooManyError
         return _FAILED
-
-    @property
-    def _full(self) -> bool:
-        return len(self.errors) > MOST_ERRORS
 
     def value(self, data: Any, kind: Any, place: str) -> Any:
         """Return `data` as a value of `kind`, or `_FAILED` after noting why not."""
@@ -171,8 +174,6 @@ class _Search:
             return self.add(place, f"expected a list of {len(kind.item_types)}, found one of {len(data)}")
         made = []
         for number, part in enumerate(data):
-            if self._full:
-                break
             name = part.get("name") if isinstance(part, Mapping) else None
             self._names.append(name if isinstance(name, str) and len(name) <= _MOST_LETTERS else "")
             made.append(self.value(part, kind.item_types[number] if fixed else kind.item_type, f"{place}[{number}]"))
@@ -182,11 +183,7 @@ class _Search:
     def _table(self, data: Any, kind: inspect.DictType, place: str) -> Any:
         if not isinstance(data, Mapping):
             return self.add(place, f"expected a table, found {_type_of(data)}")
-        made = {}
-        for key, part in data.items():
-            if self._full:
-                break
-            made[key] = self.value(part, kind.value_type, _join(place, key))
+        made = {key: self.value(part, kind.value_type, _join(place, key)) for key, part in data.items()}
         return _FAILED if any(part is _FAILED for part in made.values()) else made
 
     def _union(self, data: Any, kind: inspect.UnionType, place: str) -> Any:
@@ -200,6 +197,7 @@ class _Search:
         alike = [each for each in rest if isinstance(each, _NESTED) == nested]
         if len(alike) == 1 and (nested or len(kind.types) == len(alike) + _optional(kind)):
             return self.value(data, alike[0], place)
+        # lists and tables have one type each, so these are of simple types
         made = (_Search(self._hook).value(data, each, place) for each in alike)
         found = next((each for each in made if each is not _FAILED), _FAILED)
         return self._none_of(data, structs, rest, place) if found is _FAILED else found
@@ -240,8 +238,6 @@ class _Search:
         required = {name for name, field in fields.items() if field.required and name not in data}
         made: dict[str, Any] = {}
         for key, part in data.items():
-            if self._full:
-                return _FAILED
             if key in fields:
                 made[fields[key].name] = self.value(part, fields[key].type, _join(place, key))
             elif key != kind.tag_field and kind.forbid_unknown_fields:

@@ -7,6 +7,11 @@ words and numbers of the study, never a value read from a row. All other texts s
 from typing import ClassVar
 
 
+def printable(text: str) -> str:
+    """Return a text of somebody else on one line, without control characters."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
 class SyndicError(Exception):
     """Base of every error raised on purpose; `exit_code` is the exit status of the command line."""
 

@@ -24,11 +24,9 @@ class Randomness(Protocol):
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return `count` independent uniform 64-bit words."""
-        ...
 
     def bytes(self, count: int) -> bytes:
         """Return `count` independent uniform bytes."""
-        ...
 
 
 @final

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,17 +112,11 @@ class Database:
         if str(self.path) == _IN_MEMORY:
             yield
             return
-        deadline = time.monotonic() + _TURN_SECONDS
         with (self.path.parent / name).open("a") as file:
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    if time.monotonic() > deadline:
-                        raise RefusedError("another call of this study is being answered: try again") from None
-                    time.sleep(0.01)
-                else:
-                    break
+            try:
+                _patiently(lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB), BlockingIOError, _TURN_SECONDS)
+            except BlockingIOError:
+                raise RefusedError("another call of this study is being answered: try again") from None
             yield  # closing the file releases the lock
 
     def check(self, *tables: str) -> None:
@@ -149,7 +143,8 @@ class Database:
             self._check_format(older=self._form.upgrades)
         if read_only:
             return
-        self._use_write_ahead_log(patience)
+        # SQLite itself does not wait for other processes here
+        _patiently(lambda: self.rows("PRAGMA journal_mode = WAL"), RefusedError, patience)
         # what was overwritten or deleted, such as the secrets of a finished run, must not stay in free pages
         self.rows("PRAGMA secure_delete = ON")
         self.rows("PRAGMA synchronous = FULL")
@@ -177,19 +172,6 @@ class Database:
                 f"{self.path}: the {name} has format version {version}; this Syndic reads version {self._form.version}"
             )
 
-    def _use_write_ahead_log(self, patience: float) -> None:
-        # SQLite itself does not wait for other processes here
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                self.rows("PRAGMA journal_mode = WAL")
-            except RefusedError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
-
     @contextmanager
     def _transaction(self, begin: str, *, alone: bool = False) -> Iterator[None]:
         with self._lock, sqlite_errors(self.path, self._form.name):
@@ -197,7 +179,7 @@ class Database:
             if nested:
                 if alone:
                     raise SyndicError(
-                        f"{self.path}: a write that must be on disk immediately cannot be part of a transaction"
+                        f"{self.path}: a write that must be on disk at once cannot be part of a transaction"
                     )
                 yield
                 return
@@ -210,6 +192,20 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+
+def _patiently(attempt: Callable[[], object], busy: type[Exception], seconds: float) -> None:
+    """Try again and again while `attempt` raises `busy`; after so many seconds let it raise."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            attempt()
+        except busy:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 @contextmanager

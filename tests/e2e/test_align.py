@@ -150,7 +150,7 @@ def test_a_party_that_is_killed_goes_on_where_it_was(tmp_path: Path, monkeypatch
 
     def kill(session: Session, step: Any, message: Any, **options: Any) -> Any:
         if step.__name__ == "align_raise":
-            os.kill(session._runtime.process_of("south"), signal.SIGKILL)  # type: ignore[attr-defined]
+            os.kill(session._runtime._worker("south").process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
         return ask(session, step, message, **options)
 
     monkeypatch.setattr(Session, "ask", kill)

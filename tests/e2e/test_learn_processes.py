@@ -44,7 +44,7 @@ class Killing:
         self.asked[step] = self.asked.get(step, 0) + 1
         victim = self.kills.get((step, self.asked[step]))
         if victim is not None:
-            os.kill(self.processes.process_of(victim), signal.SIGKILL)
+            os.kill(self.processes._worker(victim).process.pid, signal.SIGKILL)
         return self.processes.send(calls, seconds=seconds, arrived=arrived)
 
     def close(self) -> None:

@@ -51,11 +51,11 @@ def test_a_killed_party_is_named_and_the_next_run_goes_on(tmp_path: Path) -> Non
     study, homes = prepared(tmp_path)
     runtime = Processes({name: home.command(seed=SEED) for name, home in homes.items()}, most=10**7)
     try:
-        os.kill(runtime.process_of("south"), signal.SIGKILL)
+        os.kill(runtime._worker("south").process.pid, signal.SIGKILL)
         with pytest.raises(PartyError, match="south"):
             run(study.protocol, session_of(study, runtime))
         first = run(study.protocol, session_of(study, runtime))
-        os.kill(runtime.process_of("north"), signal.SIGKILL)
+        os.kill(runtime._worker("north").process.pid, signal.SIGKILL)
         time.sleep(0.1)
         with pytest.raises(PartyError, match="north"):
             run(study.protocol, session_of(study, runtime))
@@ -71,7 +71,7 @@ def test_killed_at_any_moment_and_asked_again_charges_once(tmp_path: Path) -> No
     releases = []
     for delay in (0.0, 0.15, 0.3, 0.4, 0.5, 0.6):
         runtime = Processes({name: home.command(seed=SEED) for name, home in homes.items()}, most=10**7)
-        killer = threading.Timer(delay, os.kill, (runtime.process_of("north"), signal.SIGKILL))
+        killer = threading.Timer(delay, os.kill, (runtime._worker("north").process.pid, signal.SIGKILL))
         killer.start()
         try:
             releases.append(run(study.protocol, session_of(study, runtime)))

@@ -80,7 +80,7 @@ def test_a_party_that_dies_stops_the_run_and_the_next_one_goes_on(
     def deal(session: Any, *given: Any) -> None:
         if multiplied:
             deal_products(session, *given)
-        os.kill(session._runtime.process_of("east"), signal.SIGKILL)
+        os.kill(session._runtime._worker("east").process.pid, signal.SIGKILL)
         if not multiplied:
             deal_products(session, *given)
 

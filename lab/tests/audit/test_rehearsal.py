@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from syndic.data import Table
-from syndic.data.sparse import SparseCounts
+from syndic.data.factor import SparseCounts
 from syndic.errors import InputError
 from syndic.methods import AnyMethod, Homm, Marginals
 from syndic.methods.histogram.marginals_plan import MarginalsPlan

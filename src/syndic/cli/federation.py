@@ -17,11 +17,10 @@ from syndic.errors import InputError, IntegrityError, PublicError, RefusedError
 from syndic.federation import certificate as certificates
 from syndic.federation import coordinator as coordinators
 from syndic.federation import party as parties
-from syndic.federation.authority import PASSPHRASE
+from syndic.federation.authority import PASSPHRASE, TokenKey
 from syndic.federation.doctor import examine
 from syndic.federation.requests import Approval, Request
 from syndic.federation.run import run as run_study
-from syndic.federation.token import TokenKey
 from syndic.kernel import PublicIdentity
 from syndic.study import PartyFolder, Study
 from syndic.study.agreement import studies

@@ -22,8 +22,7 @@ from syndic.study import simulate as run_simulation
 from syndic.study.document import price_of
 from syndic.study.draft_text import unconfirmed
 from syndic.study.fit import COLUMN_HEAD, Fit, fit_of
-from syndic.study.fit_ids import FORM_HEAD
-from syndic.study.fit_rows import BOUND_HEAD
+from syndic.study.fit_people import BOUND_HEAD, FORM_HEAD
 from syndic.study.machine import machine_in_words
 from syndic.study.simulate import RuntimeName
 

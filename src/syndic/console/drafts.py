@@ -17,7 +17,7 @@ from syndic.console.views import UnknownError
 from syndic.data import Source, open_source
 from syndic.data.profile import Kind
 from syndic.document import Document
-from syndic.errors import InputError, MissingExtraError, RefusedError
+from syndic.errors import InputError, MissingExtraError, RefusedError, printable
 from syndic.privacy.audit import AuditLog
 from syndic.report.figure import Bars, Series
 from syndic.study import PartyFolder, Study
@@ -26,7 +26,6 @@ from syndic.study.draft_text import (
     COLUMNS,
     LEFT_OUT,
     Section,
-    comment,
     confirm,
     plain,
     sections,
@@ -36,7 +35,7 @@ from syndic.study.draft_text import (
     with_values,
 )
 from syndic.study.fit import ColumnFit, Fit, fit
-from syndic.study.fit_rows import percent
+from syndic.study.fit_people import percent
 from syndic.study.study_folder import write_new, write_whole
 
 DRAFT: Final = "study.draft.toml"
@@ -281,7 +280,7 @@ def _source(folder: Path, name: str) -> Source:
 
 
 def _reason(text: str, name: str) -> str:
-    start = f"{LEFT_OUT}{comment(name)}: "
+    start = f"{LEFT_OUT}{printable(name)}: "
     return next((line.removeprefix(start) for line in text.split("\n") if line.startswith(start)), "")
 
 

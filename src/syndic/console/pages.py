@@ -20,8 +20,7 @@ from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.privacy.spending import STUDY_COLUMNS
 from syndic.study.agreement import Standing
 from syndic.study.fit import COLUMN_HEAD
-from syndic.study.fit_ids import FORM_HEAD
-from syndic.study.fit_rows import BOUND_HEAD
+from syndic.study.fit_people import BOUND_HEAD, FORM_HEAD
 from syndic.study.statement import Statement, costs_of, meaning_of
 
 D = TypeVar("D", bound=Document)

@@ -2,11 +2,11 @@
 
 from syndic.data.column import Boolean as Boolean
 from syndic.data.column import Categorical as Categorical
-from syndic.data.column import Codes as Codes
 from syndic.data.column import Instead as Instead
 from syndic.data.column import Ordinal as Ordinal
 from syndic.data.domain import Domain as Domain
 from syndic.data.factor import Factor as Factor
+from syndic.data.factor import SparseCounts as SparseCounts
 from syndic.data.ranged import Date as Date
 from syndic.data.ranged import Integer as Integer
 from syndic.data.ranged import Real as Real
@@ -19,6 +19,5 @@ from syndic.data.source import ArrowSource as ArrowSource
 from syndic.data.source import Source as Source
 from syndic.data.source import SourceSpec as SourceSpec
 from syndic.data.source import open_source as open_source
-from syndic.data.sparse import SparseCounts as SparseCounts
 from syndic.data.table import Coded as Coded
 from syndic.data.table import Table as Table

@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from syndic.data.people import as_text, person_ids
+from syndic.data.people import person_ids
 from syndic.data.source import BATCH_ROWS, Source, check_columns
+from syndic.data.values import decoded, is_text, texts
 from syndic.document import Document
 
 Spelling = Literal[
@@ -124,7 +125,7 @@ def id_batches(batches: Iterable[pa.RecordBatch], columns: Iterable[str], rule: 
     columns = tuple(columns)
     for batch in batches:
         parts = [_column_ids(batch.column(name), rule) for name in columns]
-        yield parts[0] if len(parts) == 1 else [_joined(row) for row in zip(*parts, strict=True)]
+        yield [None if None in row else b"".join(filter(None, row)) for row in zip(*parts, strict=True)]
 
 
 def distinct_ids(source: Source, columns: Iterable[str], rule: IdRule) -> list[bytes]:
@@ -138,7 +139,8 @@ def distinct_ids(source: Source, columns: Iterable[str], rule: IdRule) -> list[b
 
 def written_ids(batch: pa.RecordBatch, columns: Iterable[str]) -> list[str]:
     """Return each row's id as the source writes it, for its owner. Private."""
-    parts = [as_text(batch.column(name)).to_pylist() for name in columns]
+    arrays = [decoded(batch.column(name)) for name in columns]
+    parts = [(texts(one) if is_text(one.type) else person_ids(one)).to_pylist() for one in arrays]
     return [_APART.join(part or "" for part in row) for row in zip(*parts, strict=True)]
 
 
@@ -178,12 +180,6 @@ def _spelled(text: str, changes: Iterable[Callable[[str], str]]) -> str:
     # a rule may leave a number with zeros in front, as "No. 007" does by its digits
     whole = _WHOLE.fullmatch(text)
     return f"{whole[1]}{whole[2]}" if whole else text
-
-
-def _joined(parts: tuple[bytes | None, ...]) -> bytes | None:
-    """Return the parts one after the other; None if one is missing."""
-    written = [part for part in parts if part is not None]
-    return b"".join(written) if len(written) == len(parts) else None
 
 
 @final
@@ -227,7 +223,7 @@ class AlignedSource:
             rows, order = self._matched(batch, places, within, times)
             where[order] = np.arange(found, found + len(order))
             found += len(order)
-            kept.append([_plain(batch.column(name).take(pa.array(rows, pa.int64()))) for name in columns])
+            kept.append([decoded(batch.column(name).take(pa.array(rows, pa.int64()))) for name in columns])
         absent = times != 1 if self.alignment.rule.duplicates == "drop" else times == 0
         back = pa.array(where, mask=absent)
         arrays = [_together([arrays[place] for arrays in kept]).take(back) for place in range(len(columns))]
@@ -249,10 +245,6 @@ class AlignedSource:
                 order.append(place - within.start)
             times[place - within.start] += 1
         return rows, order
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def _together(arrays: list[pa.Array]) -> pa.ChunkedArray:

@@ -1,9 +1,13 @@
-"""Bins of columns with bounds: their edges on a linear or logarithmic scale, and draws from them."""
+"""Bins of columns with bounds: their edges on a linear or logarithmic scale, draws from them, and round bounds."""
 
+import calendar
+import datetime
+import math
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,34 +21,6 @@ T = TypeVar("T", np.int64, np.float64)
 Scale = Literal["linear", "log", "symlog"]
 # "symlog" is linear up to this share of the larger bound, and logarithmic beyond
 _LINEAR_SHARE = 1e-4
-
-
-def check_few(name: str, bins: int | None, scale: Scale = "linear") -> None:
-    """Refuse so many bins that reading the study file would fill the memory."""
-    most = MOST_BINS if scale == "linear" else MOST_SCALED_BINS
-    if bins is not None and bins > most:
-        raise ValueError(f"{name!r}: bins ({bins}) must be at most {most}")
-
-
-def check_scale(name: str, scale: Scale, lower: float) -> None:
-    """Refuse a logarithmic scale if the lower bound is not positive."""
-    if scale == "log" and lower <= 0:
-        raise ValueError(f"{name!r}: scale 'log' needs a positive lower bound, not {lower}: use 'symlog'")
-
-
-def check_edges(
-    name: str, edges: Sequence[float] | None, ends: tuple[float, float], last: str, bins: int | None, scale: Scale
-) -> None:
-    """Refuse edges that do not increase from the lower to the upper bound."""
-    if edges is None:
-        return
-    check_few(name, len(edges), "log")
-    if bins is not None or scale != "linear":
-        raise ValueError(f"{name!r}: give `edges`, or `bins` and `scale`, not both")
-    if len(edges) < 2 or (edges[0], edges[-1]) != ends:
-        raise ValueError(f"{name!r}: edges must begin with lower and end with {last}")
-    if any(not first < second for first, second in pairwise(edges)):
-        raise ValueError(f"{name!r}: edges must increase")
 
 
 def _onto_scale(
@@ -116,3 +92,40 @@ def apart(numbers: Sequence[float], digits: int) -> list[str]:
         if len(set(texts)) == len(texts):
             return texts
     return [f"{one:.17g}" for one in numbers]
+
+
+_STEPS: Final = tuple(map(Fraction, ("1", "1.5", "2", "3", "5", "10")))
+_GRIDS: Final = tuple(map(Fraction, (1, 2, 5, 10)))
+# a linear range has about so many steps, so that a bound moves by a few per cent
+_STEPS_OF_A_RANGE: Final = 20
+
+
+def round_up(number: float | Fraction, steps: tuple[Fraction, ...] = _STEPS) -> Fraction:
+    """Return the smallest of 1, 1.5, 2, 3 and 5 times a power of ten that is not below a positive number."""
+    return next(found for step in steps if (found := step * _power_of_ten(number)) >= number)
+
+
+def round_down(number: float) -> Fraction:
+    """Return the largest of 1, 1.5, 2, 3 and 5 times a power of ten that is not above a positive number."""
+    return max(found for step in _STEPS if (found := step * _power_of_ten(number)) <= number)
+
+
+def _power_of_ten(number: float | Fraction) -> Fraction:
+    numerator, denominator = number.as_integer_ratio()
+    return Fraction(10) ** (Decimal(numerator) / denominator).adjusted()
+
+
+def round_bounds(lower: float, upper: float, *, whole: bool) -> tuple[Fraction, Fraction]:
+    """Return bounds around a range, on a grid of round steps; steps of whole numbers are at least 1."""
+    step = round_up((Fraction(upper) - Fraction(lower)) / _STEPS_OF_A_RANGE, _GRIDS) if upper > lower else Fraction(1)
+    if whole:
+        step = Fraction(max(1, math.ceil(step)))
+    first, last = math.floor(Fraction(lower) / step), math.ceil(Fraction(upper) / step)
+    return first * step, max(last, first + (not whole)) * step
+
+
+def round_days(lower: datetime.date, upper: datetime.date) -> tuple[datetime.date, datetime.date]:
+    """Return the first and last day of whole years around a range of days, of whole months if it is short."""
+    if (upper - lower).days > 366:
+        return datetime.date(lower.year, 1, 1), datetime.date(upper.year, 12, 31)
+    return lower.replace(day=1), upper.replace(day=calendar.monthrange(upper.year, upper.month)[1])

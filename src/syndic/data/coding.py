@@ -62,7 +62,12 @@ class Coding:
     def rows(self, coded: Mapping[str, Codes]) -> NDArray[np.int32]:
         """Return the features of coded rows, from -2^bits to 2^bits. Private."""
         parts = [table[coded[name]] for name, table in zip(self.columns, self.tables, strict=True)]
-        return parts[0] if len(parts) == 1 else _products(parts[0], parts[1], self.bits)
+        if len(parts) == 1:
+            return parts[0]
+        wide = parts[0].astype(np.int64)[:, :, None] * parts[1].astype(np.int64)[:, None, :]
+        # rounded to the nearest; 2^bits * 2^bits becomes 2^bits, so nothing exceeds it
+        rounded = (wide + (1 << self.bits >> 1)) >> self.bits
+        return rounded.reshape(len(wide), -1).astype(np.int32)
 
 
 def coding_of(column: Column, bits: int) -> Coding:
@@ -73,9 +78,7 @@ def coding_of(column: Column, bits: int) -> Coding:
     """
     name = column.name
     if column.size > MOST_LEVELS:
-        raise InputError(
-            f"column {name!r} has {column.size} levels, more than the {MOST_LEVELS} allowed: set fewer bins"
-        )
+        raise InputError(f"column {name!r} has {column.size} levels (at most {MOST_LEVELS}): set fewer bins")
     if column.levels < 2:
         raise InputError(f"column {name!r} has only one level, so nothing can depend on it: remove it")
     if isinstance(column, Listed):
@@ -100,7 +103,12 @@ def product_of(first: Coding, second: Coding) -> Coding:
         raise InputError(f"{'*'.join(first.columns + second.columns)}: a product needs two different columns")
     block = f"{first.columns[0]}*{second.columns[0]}"
     features = tuple(
-        Feature(name=f"{one.name}*{other.name}", block=block, values=_kind(one, other), parts=(one.name, other.name))
+        Feature(
+            name=f"{one.name}*{other.name}",
+            block=block,
+            values=one.values if one.values == other.values else "number",
+            parts=(one.name, other.name),
+        )
         for one in first.features
         for other in second.features
     )
@@ -125,17 +133,6 @@ def _coding(
     # clipped again after rounding: a rounding error must not make a row longer
     table = np.clip(np.rint(values.astype(np.float64) * scale), -scale, scale).astype(np.int32)
     return Coding(columns=(name,), tables=(table,), features=features, complete=complete, bits=bits)
-
-
-def _products(first: NDArray[np.int32], second: NDArray[np.int32], bits: int) -> NDArray[np.int32]:
-    wide = first.astype(np.int64)[:, :, None] * second.astype(np.int64)[:, None, :]
-    # rounded to the nearest; 2^bits * 2^bits becomes 2^bits, so nothing exceeds it
-    rounded = (wide + (1 << bits >> 1)) >> bits
-    return rounded.reshape(len(first), -1).astype(np.int32)
-
-
-def _kind(one: Feature, other: Feature) -> Literal["number", "indicator", "sign"]:
-    return one.values if one.values == other.values else "number"
 
 
 def bins_of(column: Column) -> tuple[NDArray[np.float64], float, float]:

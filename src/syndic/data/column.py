@@ -115,10 +115,6 @@ class Described(Document, frozen=True, kw_only=True):
         except ValueError as error:
             raise ValueError(f"{self.name!r}: derive: {error}") from None
 
-    def _check_size(self) -> None:
-        if self.size > LARGEST_SIZE:
-            raise ValueError(f"{self.name!r}: {self.size} levels are too many (at most 2^32): set fewer bins")
-
 
 def code_type(size: int) -> np.dtype[Any]:
     """Return the smallest unsigned type for codes 0 .. size-1."""
@@ -158,9 +154,7 @@ class Listed(Described, frozen=True, kw_only=True):
             if key is None:
                 raise ValueError(f"{self.name!r}: {value!r} means a missing value and cannot be listed")
             if key in seen:
-                raise ValueError(
-                    f"{self.name!r}: values must be distinct: {seen[key]!r} and {value!r} are the same value"
-                )
+                raise ValueError(f"{self.name!r}: values must be distinct: {seen[key]!r} and {value!r} are the same")
             seen[key] = value
 
     @property
@@ -195,10 +189,8 @@ class Listed(Described, frozen=True, kw_only=True):
         return _listed_keys(self._texts())
 
     def _codes(self, array: pa.Array) -> NDArray[np.int64]:
-        return _fill(read.places(array, self.lookup(), self.outside_code, self._cut()), self.missing_code)
-
-    def _cut(self) -> int | None:
-        return None
+        prefix = getattr(self, "prefix", None)
+        return _fill(read.places(array, self.lookup(), self.outside_code, prefix), self.missing_code)
 
     def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:  # noqa: ARG002
         return pa.array(self._texts(), pa.string()).take(pa.array(codes))
@@ -232,9 +224,6 @@ class Categorical(Listed, frozen=True, kw_only=True, tag_field="kind", tag="cate
 
     def _listed(self) -> tuple[str, ...]:
         return (*self.values, *branches_of(self.values, self.tree)) if self.tree else self.values
-
-    def _cut(self) -> int | None:
-        return self.prefix
 
 
 @final

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -10,8 +9,7 @@ from numpy.typing import NDArray
 
 from syndic.data.column import code_type
 from syndic.data.domain import Domain
-from syndic.data.factor import Factor
-from syndic.data.sparse import SparseCounts, check_dense, gather
+from syndic.data.factor import Factor, SparseCounts, check_dense, gather
 
 # Measured on 10 million rows of 15 columns, all pairs: tables of 2^16 cells stay in cache and are indexed by
 # 16 bits; counting 18 of them and summing is 4 times faster than counting 105 pairs. Rows are buffered,
@@ -40,8 +38,8 @@ class DenseCounter:
         """Start with zero counts; refuse sets too large for a dense table."""
         self._cliques = list(cliques)
         check_dense(*(domain.project(names) for names in cliques))
-        covering = cover(domain, self._cliques)
-        self._groups, self._homes = [domain.project(names) for names in covering.groups], covering.homes
+        groups, self._homes = cover(domain, self._cliques)
+        self._groups = [domain.project(names) for names in groups]
         self._counts = [np.zeros(group.size, dtype=np.int64) for group in self._groups]
         wanted = {name for names in cliques for name in names}
         self.names = tuple(name for name in domain.names if name in wanted) or domain.names[:1]
@@ -89,17 +87,8 @@ class DenseCounter:
         self._waiting = 0
 
 
-@final
-@dataclass(frozen=True)
-class Cover:
-    """Sets of columns that contain all cliques, and for each clique in which of them it is."""
-
-    groups: tuple[tuple[str, ...], ...]
-    homes: tuple[int, ...]
-
-
-def cover(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> Cover:
-    """Return sets of columns, of at most `GROUP_CELLS` cells where possible, that contain all cliques.
+def cover(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[int]]:
+    """Return sets of columns, of at most `GROUP_CELLS` cells where possible, and the one that contains each clique.
 
     Greedy: start with the largest remaining clique, add the column that covers most cliques for its size, repeat. Many
     cliques are covered by smaller sets, which take less memory together.
@@ -113,7 +102,7 @@ def cover(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> Cover:
         if waiting.homes[row] < 0:
             group = waiting.cover(row, len(groups), most)
             groups.append(tuple(domain.names[axis] for axis in group))
-    return Cover(tuple(groups), tuple(waiting.homes.tolist()))
+    return groups, waiting.homes.tolist()
 
 
 class _Waiting:
@@ -169,33 +158,25 @@ class CellCounter:
         """Start with no cells."""
         domain.check_index()
         self._domain = domain
-        self._cells: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._counts: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._waiting: list[NDArray[np.int64]] = []
-        self._tallied: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        self._rows = 0
+        empty = np.empty(0, dtype=np.int64)
+        # the counts so far, then those of batches that wait
+        self._parts = [(empty, empty)]
+        self._waiting = 0
 
     def add(self, batch: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64] | None = None) -> None:
         """Count a batch of codes, each once or as often as `numbers` says."""
         cells = self._domain.index([batch[name] for name in self._domain.names])
-        if numbers is None:
-            self._waiting.append(cells)
-        else:
-            self._tallied.append((cells, numbers))
-        self._rows += len(cells)
-        # merging costs time proportional to the cells, so wait for as many rows
-        if self._rows > max(1 << 20, len(self._cells)):
+        self._parts.append(gather(cells, numbers))
+        self._waiting += len(self._parts[-1][0])
+        # merging costs time proportional to the cells, so wait for as many
+        if self._waiting > max(1 << 20, len(self._parts[0][0])):
             self._merge()
 
     def counts(self) -> SparseCounts:
         """Return the counts so far."""
         self._merge()
-        return SparseCounts(self._domain, self._cells, self._counts)
+        return SparseCounts(self._domain, *self._parts[0])
 
     def _merge(self) -> None:
-        cells, counts = gather(np.concatenate([*self._waiting, self._cells[:0]]))
-        parts = [(self._cells, self._counts), (cells, counts), *self._tallied]
-        self._cells, self._counts = gather(
-            np.concatenate([part for part, _ in parts]), np.concatenate([part for _, part in parts])
-        )
-        self._waiting, self._tallied, self._rows = [], [], 0
+        cells, counts = map(np.concatenate, zip(*self._parts, strict=True))
+        self._parts, self._waiting = [gather(cells, counts)], 0

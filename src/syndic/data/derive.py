@@ -170,7 +170,8 @@ class _Reader:
             if _column(inner) is None:
                 self._wrong(inner, f"{name} takes columns of dates or times, not other expressions")
             self.number(inner)
-        zone, columns = _zone(node), [_column(one) for one in node.args]
+        zone = (_column(node.keywords[0].value) or "") if node.keywords else "UTC"
+        columns = [_column(one) for one in node.args]
         return lambda rows: _CALENDAR[name](*(Moments(read.decoded(rows.column(one)), zone) for one in columns))
 
     def _wrong(self, node: ast.expr, problem: str) -> Computed:
@@ -189,10 +190,6 @@ def _column(node: ast.expr) -> str | None:
     if isinstance(node, ast.Name):
         return node.id
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
-
-
-def _zone(node: ast.Call) -> str:
-    return (_column(node.keywords[0].value) or "") if node.keywords else "UTC"
 
 
 @final

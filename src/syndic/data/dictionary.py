@@ -92,7 +92,7 @@ def _of_line(line: Mapping[str, str | None], where: str, folder: Path) -> Declar
         upper=_bound(cells["upper"], kind, f"{where}: upper"),
         values=tuple(value.strip() for value in listed if value.strip()),
         file=file,
-        bins=_whole(cells["bins"], f"{where}: bins"),
+        bins=cast("int | None", _bound(cells["bins"], "integer", f"{where}: bins")),
         scale=cast("Scale", cells["scale"]) if cells["scale"] else None,
     )
 
@@ -108,13 +108,6 @@ def _bound(text: str, kind: str, where: str) -> int | float | datetime.date | No
             continue
     expected = {"date": "a date such as 2024-12-31", "integer": "a whole number"}.get(kind, "a number")
     raise InputError(f"{where}: expected {expected}, found {text[:40]!r}")
-
-
-def _whole(text: str, where: str) -> int | None:
-    try:
-        return int(text) if text else None
-    except ValueError:
-        raise InputError(f"{where}: expected a whole number, found {text[:40]!r}") from None
 
 
 def _of_json(content: Any, where: str) -> list[Declared]:

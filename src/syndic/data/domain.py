@@ -24,9 +24,7 @@ class Domain:
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.sizes):
-            raise ValueError(
-                f"there are {len(self.names)} names but {len(self.sizes)} sizes: give one size for each name"
-            )
+            raise ValueError(f"there are {len(self.names)} names but {len(self.sizes)} sizes: give one size each")
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"names {list(self.names)} must be distinct")
         if min(self.sizes, default=1) < 1:
@@ -71,21 +69,11 @@ class Domain:
         names = tuple(names)
         return Domain(names, tuple([self.sizes[axis] for axis in self.axes(names)]))
 
-    def merge(self, other: "Domain") -> "Domain":
-        """Return this domain followed by the columns only `other` has; shared columns must agree in size."""
-        sizes = dict(zip(self.names, self.sizes, strict=True))
-        for name, size in zip(other.names, other.sizes, strict=True):
-            if sizes.setdefault(name, size) != size:
-                raise ValueError(f"column {name!r} has size {sizes[name]} in one domain and {size} in the other")
-        return Domain.of(sizes)
-
     def index(self, codes: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
         """Return each row's cell as one number, the last column fastest; `codes` has one array per column."""
         self.check_index()
         if len(codes) != len(self.names) or not codes:
-            raise ValueError(
-                f"there are {len(codes)} arrays of codes but {len(self.names)} columns: give one array for each column"
-            )
+            raise ValueError(f"there are {len(codes)} arrays of codes for {len(self.names)} columns: give one for each")
         cells = np.zeros(len(codes[0]), dtype=np.int64)
         for column, size in zip(codes, self.sizes, strict=True):
             cells *= size

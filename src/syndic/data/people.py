@@ -43,7 +43,10 @@ class RowWeights:
     def __call__(self, people: pa.Array) -> NDArray[np.int64]:
         """Return the weights of the rows of a batch."""
         ids, codes = _coded(people)
-        place = self._places(ids, codes)
+        before = np.array([self._had[each] for each in ids] + [0], dtype=np.int64)
+        place = before[codes] + _occurrence(codes)
+        counts = np.bincount(codes, minlength=len(ids) + 1).tolist()
+        self._had.update(dict(zip(ids, counts, strict=False)))
         if self._rows is None:
             return ((place < self._limit) & (codes < len(ids))).astype(np.int64)
         rows = np.array([self._rows[each] for each in ids] + [0], dtype=np.int64)[codes]
@@ -59,13 +62,6 @@ class RowWeights:
             chosen = [code * _SPAN + self._drawn(ids[code], self._rows) for code in np.unique(codes[cut]).tolist()]
             kept[cut] = np.isin(codes[cut] * _SPAN + place[cut], np.concatenate([*chosen, np.empty(0, np.int64)]))
         return kept.astype(np.int64)
-
-    def _places(self, ids: list[object], codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each row how many earlier rows its person has, and count the rows of this batch."""
-        before = np.array([self._had[each] for each in ids] + [0], dtype=np.int64)
-        counts = np.bincount(codes, minlength=len(ids) + 1).tolist()
-        self._had.update(dict(zip(ids, counts, strict=False)))
-        return np.asarray(before[codes] + _occurrence(codes))
 
     def _drawn(self, person: object, rows: Counter[object]) -> NDArray[np.int64]:
         """Return the places of a person's rows that are kept: those with the smallest digests under the key."""
@@ -99,12 +95,6 @@ def person_ids(people: pa.Array) -> pa.Array:
     if read.is_text(people.type) or read.is_number(people.type) or read.is_time(people.type):
         return read.ids(people)
     return pa.nulls(len(people), pa.large_string())
-
-
-def as_text(array: pa.Array) -> pa.Array:
-    """Return texts as they are, trimmed, and other values as `person_ids` does."""
-    array = read.decoded(array)
-    return read.texts(array) if read.is_text(array.type) else person_ids(array)
 
 
 def _coded(people: pa.Array) -> tuple[list[object], NDArray[np.int64]]:

@@ -18,11 +18,44 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from syndic.data import values as read
-from syndic.data.bins import Scale
+from syndic.data.bins import Scale, round_bounds, round_days, round_down, round_up
 from syndic.data.column import LARGEST_INTEGER
-from syndic.data.identifiers import named_as_code, named_as_id
 from syndic.data.reading import EPOCH, Key, key_of
-from syndic.data.rounding import round_bounds, round_days, round_down, round_up
+
+_PERSON: Final = frozenset({
+    "account", "case", "client", "customer", "employee", "encounter", "household", "member", "participant", "patient",
+    "person", "record", "respondent", "row", "student", "subject", "user", "visit",
+})  # fmt: skip
+_ID: Final = frozenset({
+    "email", "guid", "iban", "id", "identifier", "ids", "key", "mrn", "phone", "pid", "pseudonym", "ssn", "uid", "uuid",
+})  # fmt: skip
+_NUMBER: Final = frozenset({"index", "nbr", "no", "nr", "num", "number"})
+_CODE: Final = frozenset({
+    "category", "class", "code", "codes", "diag", "diagnosis", "icd", "icd10", "icd9", "plz", "postcode", "region",
+    "type", "zip",
+})  # fmt: skip
+_JOINED: Final = re.compile(rf"({'|'.join(sorted(_PERSON))})_?({'|'.join(sorted(_ID | _NUMBER))})$")
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+[0-9]*|[0-9]+|[^\W\d_]+")
+
+
+def named_as_id(name: str) -> bool:
+    """Return whether a column's name says that it identifies people or records: `patient_id`, `caseNo`, `customer`."""
+    words = _words(name)
+    if not words:
+        return False
+    if words[-1] in _ID or (len(words) == 1 and words[0] in _PERSON):
+        return True
+    return bool(_JOINED.search(name.lower())) or (len(words) > 1 and words[-1] in _NUMBER and words[0] in _PERSON)
+
+
+def named_as_code(name: str) -> bool:
+    """Return whether a column's name says that its numbers are codes: `zip_code`, `admission_type_id`."""
+    return bool(_CODE.intersection(_words(name)))
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]
+
 
 Kind = Literal["boolean", "integer", "real", "categorical", "ordinal", "date"]
 
@@ -187,16 +220,20 @@ def _of_kind(name: str, found: _Distinct, kind: Kind) -> ColumnProfile:
     if kind == "date":
         days = read.times(found.texts)
         days = days[~np.isnan(days)]
-        return _dates(name, days) if len(days) else ColumnProfile(name=name, kind=None, reason="no row has a date")
+        if not len(days):
+            return ColumnProfile(name=name, kind=None, reason="no row has a date")
+        lower, upper = round_days(*(datetime.date.fromordinal(int(day) + EPOCH) for day in (days.min(), days.max())))
+        bins = bins_for(kind, lower, upper, "linear")
+        return ColumnProfile(name=name, kind=kind, lower=lower, upper=upper, bins=bins)
     return _bounded(name, found, read.numbers(found.texts), whole=kind == "integer")
 
 
 def _identifies(name: str, found: _Distinct) -> str:
     """Return why a column identifies people or records, or an empty text."""
     distinct, total = len(found.texts), found.total
-    running = total > _FEW_CODES and distinct >= _MOSTLY * total and _running(found)
     if named_as_id(name) and distinct > min(_FEW_CODES, max(total // 20, 2)):
         return "it identifies people or records"
+    running = total > _FEW_CODES and distinct >= _MOSTLY * total and _running(found)
     return "nearly every row has its own value, as in an id" if running else ""
 
 
@@ -274,13 +311,6 @@ def _scale(numbers: NDArray[np.float64], rows: NDArray[np.int64], *, whole: bool
     return "symlog" if max(abs(low), abs(high)) < _SKEWED * max(abs(least), abs(most)) else "linear"
 
 
-def _dates(name: str, days: NDArray[np.float64]) -> ColumnProfile:
-    first, last = (datetime.date.fromordinal(int(day) + EPOCH) for day in (days.min(), days.max()))
-    lower, upper = round_days(first, last)
-    bins = bins_for("date", lower, upper, "linear")
-    return ColumnProfile(name=name, kind="date", lower=lower, upper=upper, bins=bins)
-
-
 def _of_texts(name: str, found: _Distinct) -> ColumnProfile:
     left_out = ColumnProfile(name=name, kind=None)
     distinct, total = len(found.texts), found.total
@@ -313,13 +343,11 @@ def _listed(name: str, found: _Distinct) -> ColumnProfile:
         reason = f"the {MOST_LISTED} most frequent values are in less than half of the rows: {PUBLIC_LIST}"
         return ColumnProfile(name=name, kind=None, reason=reason)
     unlisted = len(rows) - len(listed)
-    values = [texts[key] for key in sorted(listed, key=_order)]
+    # numbers first, by their size
+    listed.sort(key=lambda key: (0, key, "") if isinstance(key, float) else (1, 0.0, str(key)))
+    values = [texts[key] for key in listed]
     for scale in _SCALES:
         if not unlisted and len(values) > 2 and {value.lower() for value in values} <= set(scale):
             ordered = sorted(values, key=lambda value: scale.index(value.lower()))
             return ColumnProfile(name=name, kind="ordinal", values=tuple(ordered))
     return ColumnProfile(name=name, kind="categorical", values=tuple(values), unlisted=unlisted)
-
-
-def _order(key: Key) -> tuple[int, float, str]:
-    return (0, key, "") if isinstance(key, float) else (1, 0.0, str(key))

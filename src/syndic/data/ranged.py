@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 from syndic.data import values as read
 from syndic.data.bins import (
     FINE_BINS,
+    MOST_BINS,
+    MOST_SCALED_BINS,
     Scale,
     apart,
-    check_edges,
-    check_few,
-    check_scale,
     draw_between,
     given_edges,
     real_edges,
     whole_edges,
 )
-from syndic.data.column import LARGEST_INTEGER, MISSING_LABEL, Described, Instead
+from syndic.data.column import LARGEST_INTEGER, LARGEST_SIZE, MISSING_LABEL, Described, Instead
 from syndic.data.reading import CLOCKS, Resolution
 
 
@@ -110,13 +109,32 @@ class Ranged(Described, frozen=True, kw_only=True):
     def _with_missing(self, labels: list[str]) -> tuple[str, ...]:
         return (*labels, MISSING_LABEL)[: self.size]
 
-    def _check(self) -> None:
+    def _check(self, end: float, last: str) -> None:
+        """Refuse bins, edges and values that do not fit the bounds; edges end with `end`, in words `last`."""
         self._check_name()
+        # more would fill the memory when a study file is read
+        most = MOST_BINS if self.scale == "linear" and self.edges is None else MOST_SCALED_BINS
+        asked = self.bins if self.edges is None else len(self.edges)
+        if asked is not None and asked > most:
+            raise ValueError(f"{self.name!r}: bins ({asked}) must be at most {most}")
+        if self.scale == "log" and self.lower <= 0:
+            raise ValueError(f"{self.name!r}: scale 'log' needs a positive lower bound, not {self.lower}: use 'symlog'")
+        if self.edges is not None:
+            self._check_edges([self._number(edge) for edge in self.edges], end, last)
         lower, upper = self._bounds()
         value = self._instead()
         if value is not None and not lower <= value <= upper:
             raise ValueError(f"{self.name!r}: the value for missing must be within the bounds")
-        self._check_size()
+        if self.size > LARGEST_SIZE:
+            raise ValueError(f"{self.name!r}: {self.size} levels are too many (at most 2^32): set fewer bins")
+
+    def _check_edges(self, edges: list[float], end: float, last: str) -> None:
+        if self.bins is not None or self.scale != "linear":
+            raise ValueError(f"{self.name!r}: give `edges`, or `bins` and `scale`, not both")
+        if len(edges) < 2 or (edges[0], edges[-1]) != (self._bounds()[0], end):
+            raise ValueError(f"{self.name!r}: edges must begin with lower and end with {last}")
+        if any(not first < second for first, second in pairwise(edges)):
+            raise ValueError(f"{self.name!r}: edges must increase")
 
 
 class Whole(Ranged, frozen=True, kw_only=True):
@@ -169,11 +187,8 @@ class Whole(Ranged, frozen=True, kw_only=True):
         return np.clip(drawn, low, high - 1)
 
     def _check_bins(self, things: str) -> None:
-        check_few(self.name, self.bins, self.scale)
         if self.bins is not None and not 1 <= self.bins <= self._count():
-            raise ValueError(
-                f"{self.name!r}: bins ({self.bins}) must be from 1 to {self._count()}, its number of {things}"
-            )
+            raise ValueError(f"{self.name!r}: bins ({self.bins}) must be 1 to {self._count()}, its number of {things}")
 
 
 @final
@@ -192,9 +207,7 @@ class Integer(Whole, frozen=True, kw_only=True, tag_field="kind", tag="integer")
         if not -LARGEST_INTEGER < self.lower <= self.upper < LARGEST_INTEGER:
             raise ValueError(f"{self.name!r}: lower ({self.lower}) must not be above upper ({self.upper}), within 2^53")
         self._check_bins("integers")
-        check_scale(self.name, self.scale, self.lower)
-        check_edges(self.name, self.edges, (self.lower, self.upper + 1), "upper + 1", self.bins, self.scale)
-        self._check()
+        self._check(self.upper + 1, "upper + 1")
 
     @property
     def bin_edges(self) -> NDArray[np.int64]:
@@ -241,8 +254,7 @@ class Date(Whole, frozen=True, kw_only=True, tag_field="kind", tag="date"):
         if self.scale != "linear":
             raise ValueError(f"{self.name!r}: scale is for numbers: leave it out for dates")
         after = self.resolution if self.resolution in ("year", "month") else "day"
-        check_edges(self.name, self._given(), (lower, upper + 1), f"the {after} after upper", self.bins, self.scale)
-        self._check()
+        self._check(upper + 1, f"the {after} after upper")
 
     @property
     def clock(self) -> str:
@@ -299,14 +311,11 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
             )
         if self.bins is not None and self.bins < 1:
             raise ValueError(f"{self.name!r}: bins ({self.bins}) must be at least 1")
-        check_few(self.name, self.bins, self.scale)
-        check_scale(self.name, self.scale, self.lower)
-        check_edges(self.name, self.edges, (self.lower, self.upper), "upper", self.bins, self.scale)
-        if self._narrowest() < 8 * np.spacing(max(abs(self.lower), abs(self.upper))):
-            raise ValueError(
-                f"{self.name!r}: bins ({self.levels}) are narrower than floating point resolves: set fewer"
-            )
-        self._check()
+        self._check(self.upper, "upper")
+        even = self.edges is None and self.scale == "linear"
+        narrowest = (self.upper - self.lower) / self.levels if even else np.diff(self.bin_edges).min()
+        if narrowest < 8 * np.spacing(max(abs(self.lower), abs(self.upper))):
+            raise ValueError(f"{self.name!r}: bins ({self.levels}) are narrower than floats resolve: set fewer")
 
     @property
     def levels(self) -> int:
@@ -321,12 +330,6 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
         if self.edges is not None:
             return given_edges(self.edges, np.float64)
         return real_edges(self.lower, self.upper, self.levels, self.scale)
-
-    def _narrowest(self) -> float:
-        """Return the width of the narrowest bin."""
-        if self.edges is None and self.scale == "linear":
-            return (self.upper - self.lower) / self.levels
-        return float(np.diff(self.bin_edges).min())
 
     def labels(self) -> tuple[str, ...]:
         """Return "[0, 0.5)" for each bin, and "(missing)"."""

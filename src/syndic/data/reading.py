@@ -81,11 +81,6 @@ def moment_key(moment: int) -> Key | None:
     return ("moment", moment) if FIRST_DAY <= moment // DAY <= LAST_DAY else None
 
 
-def time_key(within: int) -> Key:
-    """Return what a time of day, in microseconds, is looked up by."""
-    return ("time", within)
-
-
 def key_of(text: str) -> Key | None:
     """Return what a trimmed text is looked up by: its number, time, or else itself; None where it is missing."""
     if text.lower() in TRUTH_LETTERS:
@@ -100,7 +95,7 @@ def key_of(text: str) -> Key | None:
         return moment_key(moment)
     match = _TIME.fullmatch(text)
     within = _microseconds(*match.groups()) if match else None
-    return text if within is None else time_key(within)
+    return text if within is None else ("time", within)
 
 
 def key_text(key: Key | None) -> str | None:

@@ -65,14 +65,17 @@ class ReleasedTable:
         if path.suffix == ".parquet":
             pq.write_table(self.table, path)
         elif path.suffix == ".csv":
-            pa.csv.write_csv(_iso(self.table), path)
+            # timestamps as ISO text: Arrow writes a space instead of the T
+            iso = [
+                pc.strftime(one, "%Y-%m-%dT%H:%M:%S") if pa.types.is_timestamp(one.type) else one
+                for one in self.table.columns
+            ]
+            pa.csv.write_csv(pa.table(iso, names=self.table.column_names), path)
         elif path.suffix == ".arrow":
             with pa.ipc.new_file(path, self.table.schema) as writer:
                 writer.write_table(self.table)
         else:
-            raise InputError(
-                f"{path.name}: unknown file type; a released table can be written as .parquet, .csv or .arrow"
-            )
+            raise InputError(f"{path.name}: unknown file type; a table can be written as .parquet, .csv or .arrow")
 
     def _repr_html_(self) -> str:
         rows = self.table.slice(0, SHOWN_ROWS).to_pylist()
@@ -95,8 +98,11 @@ def decode_rows(
         raise ValueError("counts must not be negative")
     if len(cells) and (np.min(cells) < 0 or int(np.max(cells)) >= domain.size):
         raise ValueError(f"cells must be between 0 and {domain.size - 1}")
-    parts = _parts(np.asarray(cells, dtype=np.int64), np.asarray(counts, dtype=np.int64))
-    return _decoded(schema, (domain.unravel(part) for part in parts), generator)
+    cells, ends = np.asarray(cells, dtype=np.int64), np.cumsum(counts, dtype=np.int64)
+    total = int(ends[-1]) if len(ends) else 0
+    rows = (np.arange(start, min(start + DECODED_ROWS, total)) for start in range(0, total, DECODED_ROWS))
+    places = (np.searchsorted(ends, part, side="right") for part in rows)
+    return _decoded(schema, (domain.unravel(cells[part]) for part in places), generator)
 
 
 def decode_codes(
@@ -110,9 +116,7 @@ def decode_codes(
     for column in schema.columns:
         one = codes[column.name]
         if len(one) != rows:
-            raise ValueError(
-                f"column {column.name!r} has {len(one)} codes, the first one {rows}: all columns need the same number"
-            )
+            raise ValueError(f"column {column.name!r} has {len(one)} codes, the first {rows}: all need the same number")
         if rows and (int(np.min(one)) < 0 or int(np.max(one)) >= column.size):
             raise ValueError(f"codes of {column.name!r} must be between 0 and {column.size - 1}")
     starts = range(0, rows, DECODED_ROWS)
@@ -131,23 +135,6 @@ def _decoded(
         arrays = [column.decode(code, generator) for column, code in zip(schema.columns, part, strict=True)]
         batches.append(pa.record_batch(arrays, schema=types))
     return ReleasedTable(pa.Table.from_batches(batches, schema=types))
-
-
-def _parts(cells: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Yield each cell `counts` times, at most `DECODED_ROWS` at once."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    for start in range(0, total, DECODED_ROWS):
-        rows = np.arange(start, min(start + DECODED_ROWS, total))
-        yield cells[np.searchsorted(ends, rows, side="right")]
-
-
-def _iso(table: pa.Table) -> pa.Table:
-    """Return the table with timestamps as ISO text: Arrow writes a space instead of the T."""
-    columns = [
-        pc.strftime(one, "%Y-%m-%dT%H:%M:%S") if pa.types.is_timestamp(one.type) else one for one in table.columns
-    ]
-    return pa.table(columns, names=table.column_names)
 
 
 def _shown(value: Any) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Self, final
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from syndic.data.domain import Domain
 from syndic.data.lists import with_lists
 from syndic.data.ranged import Date, Integer, Real
 from syndic.data.source import Source
-from syndic.document import Document, from_builtins, from_file, from_json, json_schema
+from syndic.document import Document, from_builtins, from_file, from_json
 from syndic.errors import InputError
 
 Column = Categorical | Ordinal | Boolean | Integer | Real | Date
@@ -54,11 +54,6 @@ class Schema(Document, frozen=True, kw_only=True):
             for name, size in sizes.items()
         ]
         return from_builtins({"columns": columns}, cls, where="domain")
-
-    @staticmethod
-    def json_schema() -> dict[str, Any]:
-        """Return the JSON Schema of a schema file, for editors."""
-        return json_schema(Schema)
 
     @property
     def names(self) -> tuple[str, ...]:

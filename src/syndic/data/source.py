@@ -24,15 +24,12 @@ class Source(Protocol):
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the columns there are."""
-        ...
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `columns`, of any Arrow type, in bounded memory. Private."""
-        ...
 
     def describe(self) -> str:
         """Return a description without folders, hosts or passwords: "Parquet file x.parquet"."""
-        ...
 
 
 @final
@@ -56,9 +53,7 @@ class SourceSpec(Document, frozen=True, kw_only=True):
         if sum(place is not None for place in (self.path, self.duckdb, self.postgres, self.ibis)) != 1:
             raise ValueError("a source must have exactly one of `path`, `duckdb`, `postgres` and `ibis`")
         if self.order and self.ibis is None:
-            raise ValueError(
-                "`order` is for ibis sources only: other sources are read in the order in which they are stored"
-            )
+            raise ValueError("`order` is for ibis sources only: others are read in the order in which they are stored")
         if self.multiline and self.path is None:
             raise ValueError("`multiline` is for the `path` of a CSV file only")
         wanted = 0 if self.path is not None else 1
@@ -143,9 +138,7 @@ def reading(what: str) -> Iterator[None]:
         raise KeyboardInterrupt from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         # UnicodeDecodeError: the name of a column is damaged
-        raise InputError(
-            f"{what}: cannot be read: it is damaged, or its content does not match its file type"
-        ) from error
+        raise InputError(f"{what}: cannot be read: it is damaged, or its content is not of its file type") from error
 
 
 @final
@@ -190,14 +183,10 @@ def _of_spec(spec: SourceSpec) -> Source:
 def _of_frame(thing: Any) -> Source:
     # by the module name of the class, so that neither library must be installed
     library = type(thing).__module__.partition(".")[0]
-    if library == "pandas":
-        from syndic.data.sources.pandas import PandasSource  # noqa: PLC0415
+    if library in {"pandas", "polars"}:
+        from syndic.data.sources.frames import PandasSource, PolarsSource  # noqa: PLC0415
 
-        return PandasSource(thing)
-    if library == "polars":
-        from syndic.data.sources.polars import PolarsSource  # noqa: PLC0415
-
-        return PolarsSource(thing)
+        return PandasSource(thing) if library == "pandas" else PolarsSource(thing)
     if library == "ibis":
         from syndic.data.sources.ibis import of_expression  # noqa: PLC0415
 

@@ -2,19 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data.column import Codes, code_type
 from syndic.data.counting import CellCounter, DenseCounter
-from syndic.data.factor import Factor
+from syndic.data.factor import Factor, SparseCounts
 from syndic.data.people import Choice, RowWeights, rows_of_people
 from syndic.data.schema import Column, Schema
 from syndic.data.source import BATCH_ROWS, Source, check_columns
-from syndic.data.sources.pushdown import Pushdown, Recoding, pushdown
-from syndic.data.sparse import SparseCounts
+from syndic.data.sources.ibis import IbisSource
+
+if TYPE_CHECKING:
+    from syndic.data.sources.pushdown import Pushdown, Recoding
 
 Coded = dict[str, Codes]
 
@@ -93,7 +95,7 @@ class Table:
         """Return the exact number of rows in each cell of `names`."""
         return self.marginals([tuple(names)])[0]
 
-    def marginals(self, cliques: Sequence[Iterable[str]], groups: Recoding | None = None) -> list[Factor]:
+    def marginals(self, cliques: Sequence[Iterable[str]], groups: "Recoding | None" = None) -> list[Factor]:
         """Return the exact counts of each set of columns, or of groups of their levels.
 
         All in one pass over the rows, or by the engine that holds them.
@@ -148,8 +150,16 @@ class Table:
             sums += [int(batch[name].sum(dtype=np.int64)) for name in self.schema.names]
         return sums.tolist()
 
-    def _pushdown(self) -> Pushdown | None:
-        return pushdown(self.schema, self.source, self.person, self.rows_per_person, self.choose, self.size)
+    def _pushdown(self) -> "Pushdown | None":
+        """Return what counts in the source's own engine; None where the rows must be streamed."""
+        source = self.source
+        if not isinstance(source, IbisSource) or not source.engine.counts:
+            return None
+        from syndic.data.sources.pushdown import Pushdown, chosen_rows  # noqa: PLC0415  # an extra
+
+        most, choose = self.rows_per_person, self.choose
+        rows = source.rows if self.person is None else chosen_rows(source, self.person, most, choose)
+        return None if rows is None else Pushdown(self.schema, source, rows, self.size)
 
     def weights(self) -> RowWeights | None:
         """Return what weighs rows by their people; None if all count once."""

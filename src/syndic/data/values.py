@@ -28,13 +28,13 @@ from syndic.data.reading import (
     number_of,
     second_of,
     text_of,
-    time_key,
     truth_of,
 )
 
 Numbers = NDArray[np.float64]
 
 _EASY_NUMBER = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
+_TEXTS = {pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()}
 _TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # in a second
 
 
@@ -56,11 +56,7 @@ def decoded(array: pa.Array) -> pa.Array:
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether values are texts or bytes."""
-    tests = (
-        pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary,
-        pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary,
-    )  # fmt: skip
-    return any(test(kind) for test in tests)
+    return kind in _TEXTS or bool(pa.types.is_fixed_size_binary(kind))
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -217,7 +213,7 @@ def _time_reader(kind: pa.DataType) -> Callable[[int], Key | None]:
         return lambda ticks: moment_key(ticks * DAY)
     second = _ticks_a_second(kind)
     if pa.types.is_time(kind):
-        return lambda ticks: time_key(ticks * 1_000_000 // second)
+        return lambda ticks: ("time", ticks * 1_000_000 // second)
     return lambda ticks: moment_key(ticks * 1_000_000 // second)
 
 

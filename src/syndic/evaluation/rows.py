@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from syndic.data import ArrowSource, Coded, Factor, ReleasedTable, Schema, SparseCounts, Table
 from syndic.data.column import code_type
 from syndic.data.counting import CellCounter, DenseCounter
+from syndic.data.factor import gather
 from syndic.data.source import BATCH_ROWS
-from syndic.data.sparse import gather
 from syndic.random import SimulationRandomness, generator
 
 Clique = tuple[str, ...]

@@ -20,10 +20,9 @@ from cryptography.hazmat.primitives import hashes
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.federation import certificate as certificates
-from syndic.federation.authority import Authority, from_environment
+from syndic.federation.authority import Authority, TokenKey, from_environment
 from syndic.federation.flare_config import made_for, server_kit, write_files
 from syndic.federation.requests import SERVER_NAME, Admitted, Approval, Federation, Request, check_name
-from syndic.federation.token import TokenKey
 from syndic.privacy.audit import AuditLog
 from syndic.runtime.flare.coordinator import ask_server
 from syndic.runtime.flare.parts import Forward

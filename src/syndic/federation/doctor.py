@@ -230,8 +230,9 @@ def _folder(folder: Path, private: tuple[Path, ...]) -> Iterator[Finding]:
     state: Literal["good", "look", "bad"] = "good" if free >= _LITTLE_BYTES else "look"
     state = state if free >= _TOO_LITTLE_BYTES else "bad"
     yield Finding(what="disk", state=state, found=room, advice="" if state == "good" else cure)
-    wrong = [(path, mode) for path, mode in ((folder, 700), *((one, 600) for one in private)) if _open_to_others(path)]
-    for path, mode in wrong:
+    modes = {folder: 700, **dict.fromkeys(private, 600)}
+    wrong = {path: mode for path, mode in modes.items() if path.exists() and path.stat().st_mode & 0o077}
+    for path, mode in wrong.items():
         yield _bad("file modes", f"other accounts may use {path}", f"chmod {mode} {path}")
     foreign = [path for path in (folder, *private) if path.exists() and not os.access(path, os.R_OK | os.W_OK)]
     for path in foreign:
@@ -243,10 +244,6 @@ def _folder(folder: Path, private: tuple[Path, ...]) -> Iterator[Finding]:
 def _audited(log: AuditLog) -> Finding:
     cure = "keep the file as evidence, move it away, and find out who changed it"
     return _tried("audit log", lambda: f"verified: {len(log.verify())} records", cure)
-
-
-def _open_to_others(path: Path) -> bool:
-    return path.exists() and bool(path.stat().st_mode & 0o077)
 
 
 def _agreed(home: PartyFolder, study: Study | None) -> Iterator[Finding]:

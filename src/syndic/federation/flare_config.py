@@ -101,9 +101,7 @@ def check_files(workspace: Path, files: dict[str, Any]) -> None:
     for name, content in files.items():
         path = workspace / name
         if not path.is_file() or path.read_text() != _text(content):
-            raise IntegrityError(
-                f"{path}: is not as `syndic party accept` wrote it; accept the approval again to restore it"
-            )
+            raise IntegrityError(f"{path}: is not as `syndic party accept` wrote it; accept the approval again")
     expected = {workspace / name for name in files}
     allowed = {".key", ".crt", ".pem"}
     for folder in ("startup", "local"):

@@ -87,10 +87,16 @@ def accept(home: Path, approval: Approval) -> None:
     chain = certificates.read_chain(approval.certificate.encode(), "the certificate of the approval")
     certificates.check_chain(chain, root, name=approval.party)
     key = _key_of(chain[0], startup)
-    _check_same_root(startup / "rootCA.pem", root)
+    known = startup / "rootCA.pem"
+    if known.is_file() and certificates.pem(root) != known.read_text():
+        # another federation needs a new party folder, or removing the file on purpose
+        raise InputError(
+            f"the approval comes from another root than {known.name}: compare fingerprints by telephone; remove "
+            "the file only if the federation really has a new root"
+        )
     key.replace(startup / "client.key")
     write_whole(startup / "client.crt", approval.certificate.encode())
-    write_whole(startup / "rootCA.pem", approval.root.encode())
+    write_whole(known, approval.root.encode())
     write_whole(home / _CONNECTION, to_readable_json(approval))
     write_files(workspace_of(home), site_kit(approval))
 
@@ -98,9 +104,7 @@ def accept(home: Path, approval: Approval) -> None:
 def connection_of(home: Path) -> Approval:
     """Return the approval that was installed."""
     if not (home / _CONNECTION).is_file():
-        raise InputError(
-            f"{home}: this party is not admitted yet: install the coordinator's approval with syndic party accept"
-        )
+        raise InputError(f"{home}: this party is not admitted yet: install its approval with syndic party accept")
     return from_file(home / _CONNECTION, Approval)
 
 
@@ -169,12 +173,3 @@ def _key_of(signed: x509.Certificate, startup: Path) -> Path:
         if certificates.same_key(certificates.read_key(path), signed):
             return path
     raise InputError("the approval is for another key: send the last request.json and ask for a new approval")
-
-
-def _check_same_root(path: Path, root: x509.Certificate) -> None:
-    """Refuse an approval of another federation: that needs a new party folder, or removing the file on purpose."""
-    if path.is_file() and certificates.pem(root) != path.read_text():
-        raise InputError(
-            f"the approval comes from another root than {path.name}: compare fingerprints by telephone; remove "
-            "the file only if the federation really has a new root"
-        )

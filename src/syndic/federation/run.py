@@ -154,10 +154,8 @@ class RunState(Document, frozen=True, kw_only=True):
         """Whether its process is still running."""
         try:
             os.kill(self.process, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
+        except OSError as error:
+            return isinstance(error, PermissionError)
         return True
 
 
@@ -204,7 +202,10 @@ class Watched:
         """Send every party its bytes through the wrapped runtime."""
         self._put(waiting=tuple(calls), sent_bytes=self._state.sent_bytes + sum(map(len, calls.values())))
         delivery = gather(calls, self._exchange, seconds=seconds, arrived=arrived, at_once=MOST_AT_ONCE)
-        self._put(asked=self._asked(tuple(delivery.silent), len(delivery.replies)))
+        asked, step = {one.step: one for one in self._state.asked}, self._state.step
+        answered = len(delivery.replies) + (asked[step].answered if step in asked else 0)
+        asked[step] = Asked(step=step, silent=tuple(delivery.silent), at=datetime.now(UTC), answered=answered)
+        self._put(asked=tuple(asked.values()))
         return delivery
 
     def _exchange(self, party: str, data: bytes, deadline: float) -> bytes | str:
@@ -228,12 +229,6 @@ class Watched:
     def close(self) -> None:
         """Close the wrapped runtime."""
         self._runtime.close()
-
-    def _asked(self, silent: tuple[str, ...], answered: int) -> tuple[Asked, ...]:
-        known, step = {one.step: one for one in self._state.asked}, self._state.step
-        before = known[step].answered if step in known else 0
-        known[step] = Asked(step=step, silent=silent, at=datetime.now(UTC), answered=before + answered)
-        return tuple(known.values())
 
     def _put(self, **changed: Any) -> None:
         self._state = replace(self._state, updated=datetime.now(UTC), **changed)

@@ -45,13 +45,11 @@ class PartySite(Site):
     def connected(self) -> None:
         """Report that the site runs, and start ending idle processes."""
         threading.Thread(target=self._stop_idle, name="syndic idle", daemon=True).start()
-        sys.stdout.write("connected; answers the studies that were agreed to. Stop with Ctrl-C\n")
-        sys.stdout.flush()
+        print("connected; answers the studies that were agreed to. Stop with Ctrl-C", flush=True)
 
     def lost(self) -> None:
         """Register again by restarting this process; its state is in files."""
-        sys.stdout.write("the server does not answer; connecting anew\n")
-        sys.stdout.flush()
+        print("the server does not answer; connecting anew", flush=True)
         os.execv(sys.executable, [sys.executable, "-P", "-m", "syndic", "join", str(self._home.folder)])  # noqa: S606
 
     def unheard(self) -> None:
@@ -60,10 +58,8 @@ class PartySite(Site):
         startup = workspace_of(self._home.folder) / "startup"
         with suppress(NoLookError):
             if look(approval.host, approval.port, startup, seconds=_UNHEARD_SECONDS).twice:
-                sys.stdout.write(
-                    f"another process is connected as {approval.party}, with a copy of this folder: stop one\n"
-                )
-                sys.stdout.flush()
+                told = f"another process is connected as {approval.party}, with a copy of this folder: stop one"
+                print(told, flush=True)
 
     def most(self, study: str) -> int:
         """Return the largest message of the study in bytes; refuse a study that the owner has not agreed to."""

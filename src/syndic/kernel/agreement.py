@@ -115,8 +115,6 @@ def check_all(agreements: Mapping[str, bytes], terms: Terms, *, run: str, syndic
     """Raise `RefusedError` unless every party of the study has agreed to this run."""
     for member in terms.parties:
         if member.identity is None or member.name not in agreements:
-            raise RefusedError(
-                f"{member.name} has not agreed to study {run[:12]}: parties answer only after all have agreed"
-            )
+            raise RefusedError(f"{member.name} has not agreed to study {run[:12]}: parties answer once all have agreed")
         agreement = read_agreement(agreements[member.name], party=member.name)
         check_agreement(agreement, identity=member.identity, run=run, party=member.name, syndic=syndic)

@@ -3,11 +3,15 @@
 Both carry checks that detect a damaged message, or a reply that belongs to another request. Between organisations both
 are signed: the call by the coordinator that the study names, the reply by its party, together with the digest of the
 call. Somebody who takes over a network address can neither ask nor answer, and nobody can later deny what was sent.
+
+A runtime carries their bytes to parties and back; no other layer depends on how it does so.
 """
 
 import hashlib
 import zlib
-from typing import Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, Self, final
 
 from msgspec.structs import replace
 
@@ -95,3 +99,22 @@ def asked_of(request: bytes) -> bytes:
 
 def _sum(head: str, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(head.encode()))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """The replies by party, and the reason for every party that gave none."""
+
+    replies: Mapping[str, bytes]
+    silent: Mapping[str, str]
+
+
+class Runtime(Protocol):
+    """Carries bytes between a coordinator and parties."""
+
+    def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
+        """Send every party its bytes, wait at most `seconds`, and call `arrived` with the number of replies so far."""
+
+    def close(self) -> None:
+        """Release processes, sockets and files."""

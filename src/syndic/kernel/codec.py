@@ -4,6 +4,7 @@ The reader states which class it expects. Unknown fields, wrong types, wrong dty
 refused. An array is sent as a header (dtype, shape) and its raw little-endian values.
 """
 
+import math
 import struct
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
@@ -86,9 +87,6 @@ def _decode_hook(kind: Any, value: Any) -> NDArray[Any]:
     if dimensions > _MAX_DIMENSIONS or len(value) < start:
         raise ValueError("Expected an array header")
     shape = struct.unpack_from(f"<{dimensions}Q", value, 2)
-    cells = 1
-    for side in shape:
-        cells *= side
-    if cells * wanted.itemsize != len(value) - start:
+    if math.prod(shape) * wanted.itemsize != len(value) - start:
         raise ValueError("Expected as many values as the array's shape says")
     return np.frombuffer(value, dtype=wanted.newbyteorder("<"), offset=start).astype(wanted, copy=False).reshape(shape)

@@ -38,9 +38,7 @@ class PublicIdentity:
         keys = data[: 2 * _KEY_BYTES]
         found = cls(signing=keys[:_KEY_BYTES], sealing=keys[_KEY_BYTES:])
         if len(keys) != 2 * _KEY_BYTES or text != str(found):
-            raise ValueError(
-                f"identity must be the line that `syndic identity` prints, unchanged; it begins with {_START}"
-            )
+            raise ValueError(f"identity must be the line that `syndic identity` prints; it begins with {_START}")
         return found
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from syndic.kernel.method import Method
 from syndic.kernel.node import Node
 from syndic.kernel.party import PartyState
 from syndic.kernel.plan import Plan
-from syndic.kernel.terms import public_rows, schema_of
+from syndic.kernel.terms import public_rows, table_of
 from syndic.privacy import Budget, Event, Ledger
 from syndic.random import Randomness
 
@@ -63,19 +63,8 @@ def _opened(plan: Plan, name: str, rows: Any, key: Callable[[], bytes]) -> Calla
 
     if rows is None:
         return no_rows
-    unit = plan.terms.unit
-    table, size = rows, public_rows(plan.terms, name)
     if isinstance(rows, Table):
-        table = replace(rows, size=size)
+        table = replace(rows, size=public_rows(plan.terms, name))
     else:
-        table = Table(
-            schema=schema_of(plan.terms, name),
-            source=open_source(rows),
-            person=unit.person,
-            rows_per_person=unit.rows,
-            choose=unit.choose,
-            key=key(),
-            size=size,
-            whole=unit.scale,
-        )
+        table = table_of(plan.terms, name, open_source(rows), key=key())
     return lambda: table

@@ -11,12 +11,11 @@ replies. A reply is written and read in pieces, so that memory holds no second c
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self, final
+from typing import Final, Self, final
 
 from syndic.errors import InputError, IntegrityError, RefusedError
-from syndic.kernel.transport import Delivery
+from syndic.kernel.call import Delivery
 from syndic.random import SECRET_BYTES, SystemRandomness
 from syndic.sqlite import Database, Format
 
@@ -33,13 +32,8 @@ _FORMAT: Final = Format(name="journal", application=0x53594E4A, version=1, layou
 _PIECE_BYTES: Final = 1 << 24
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Recalled:
-    """The replies to a request, and which parties without a usable reply may be asked once more."""
-
-    delivery: Delivery
-    again: frozenset[str]
+Recalled = tuple[Delivery, frozenset[str]]
+"""The replies to a request, and which parties without a usable reply may be asked once more."""
 
 
 @final
@@ -96,8 +90,11 @@ class Journal:
             replies={party: self._reply(number, party) for party, _, silent, _ in heard if silent is None},
             silent={party: silent for party, _, silent, _ in heard if silent is not None},
         )
-        again = () if self._settled(number) else (each[0] for each in heard if each[3])
-        return Recalled(delivery=delivery, again=frozenset(again))
+        settled = find("SELECT settled FROM head")
+        if settled is None or not isinstance(settled[0], int):
+            raise _damaged(self._database.path)
+        again = (each[0] for each in heard if each[3] and settled[0] < number)
+        return delivery, frozenset(again)
 
     def settle(self, number: int) -> None:
         """Record, before the next request is sent, that silent parties of request `number` stay silent."""
@@ -135,24 +132,12 @@ class Journal:
         """Close the file."""
         self._database.close()
 
-    def _settled(self, number: int) -> bool:
-        find = self._database.first
-        if find("SELECT 1 FROM asks WHERE round > ?", number) is not None:
-            return True
-        row = find("SELECT settled FROM head")
-        if row is None or not isinstance(row[0], int):
-            raise _damaged(self._database.path)
-        return row[0] >= number
-
     def _reply(self, number: int, party: str) -> bytes:
         where = "WHERE round = ? AND party = ? ORDER BY piece"
         rows = self._database.rows(f"SELECT value FROM pieces {where}", (number, party))  # noqa: S608  # our own
-        return b"".join(self._piece(row[0]) for row in rows)
-
-    def _piece(self, value: Any) -> bytes:
-        if not isinstance(value, bytes):
+        if not all(isinstance(value, bytes) for (value,) in rows):
             raise _damaged(self._database.path)
-        return value
+        return b"".join(value for (value,) in rows)
 
 
 def _secret_of(database: Database, study: str, version: str) -> bytes:
@@ -162,9 +147,7 @@ def _secret_of(database: Database, study: str, version: str) -> bytes:
         row = (study, version, SystemRandomness().bytes(SECRET_BYTES))
         database.first("INSERT INTO head VALUES (?, ?, ?, 0)", *row)
     if row[0] != study:
-        raise InputError(
-            f"{path} is the journal of another run ({str(row[0])[:12]}, not {study[:12]}): use another folder"
-        )
+        raise InputError(f"{path} is another run's journal ({str(row[0])[:12]}, not {study[:12]}): use another folder")
     if row[1] != version:
         raise InputError(
             f"{path}: this run was started with Syndic {row[1]}; version {version} may send different requests. Finish "

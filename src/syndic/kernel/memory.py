@@ -111,9 +111,13 @@ class Memory:
 
     def store(self, call: str, answer: Stored) -> None:
         """Store the answer to `call`."""
-        values = (self._study, call, answer.asked, answer.charged, answer.reply)
-        self._database.first("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", *values)
-        self._count()
+        write, head, (ledger,) = self._database.first, self.head(), self._database.first("SELECT hash FROM head")
+        write(
+            "INSERT INTO answers VALUES (?, ?, ?, ?, ?)", self._study, call, answer.asked, answer.charged, answer.reply
+        )
+        text = f"{head.digest} {ledger} {SystemRandomness().bytes(16).hex()}"
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        write("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", self._study, head.number + 1, digest)
 
     def keep(self, name: str, value: bytes) -> None:
         """Store `value` under `name` for later steps of the study."""
@@ -159,12 +163,6 @@ class Memory:
         if not isinstance(row[0], int) or not isinstance(row[1], str):
             raise _damaged()
         return Head(number=row[0], digest=row[1])
-
-    def _count(self) -> None:
-        head, (ledger,) = self.head(), self._database.first("SELECT hash FROM head")
-        text = f"{head.digest} {ledger} {SystemRandomness().bytes(16).hex()}"
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        self._database.first("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", self._study, head.number + 1, digest)
 
 
 def choice_key(unit: Unit, memory: Memory, randomness: Callable[[str], Randomness]) -> bytes:

@@ -171,9 +171,7 @@ def _run(node: Node, call: Call, step: Step, asked: str) -> tuple[Stored, Mappin
         view = view.after(call.number, call.missed, told(step.name, message))
     party = Party(node.state, call=call.call, step=step, view=view)
     if node.method.simulation_only and not party.simulated:
-        raise RefusedError(
-            f"{node.method.title} as published does not satisfy its stated guarantee: it runs in simulations only"
-        )
+        raise RefusedError(f"{node.method.title} as published does not keep its guarantee: it runs in simulations only")
     function: Callable[[Party, Message], Any] = getattr(node.steps[step.name][1], step.name)
     body = encode(function(party, message))
     _check_doors(party, step)

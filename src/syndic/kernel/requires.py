@@ -1,5 +1,6 @@
 """The requirements of a method on the terms of a study. Methods declare them; the kernel checks them."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
@@ -46,15 +47,13 @@ class Requires(Document):
             _check_read_from(terms, groups, averages=self.averages)
             if terms.unit.parties > len(groups):
                 raise InputError(
-                    f"a person is in at most {len(groups)} group(s) of people: set parties = {len(groups)} in [unit]"
+                    f"a person is in at most {len(groups)} group(s): set parties = {len(groups)} in [unit]"
                 )
             replace(self, any_cut=False, **(SHARED if shared_people(terms) else {"columns": "any"})).check_cut(terms)
             return
         named = [party.name for party in terms.parties if party.group is not None]
         if named:
-            raise InputError(
-                f"party '{named[0]}': this method does not take groups of people. {_OTHERS}. Or remove `group`"
-            )
+            raise InputError(f"party '{named[0]}': this method takes no groups of people. {_OTHERS}. Or remove `group`")
         if terms.read_from:
             raise InputError(
                 "read_from: with this method no column is at several parties of the same people: remove it. "
@@ -66,9 +65,7 @@ class Requires(Document):
         """Check everything but which cuts the method takes."""
         self._check_unit(terms)
         if len(terms.parties) < self.least_parties:
-            raise InputError(
-                f"this method needs at least {self.least_parties} parties; the study has {len(terms.parties)}"
-            )
+            raise InputError(f"this method needs at least {self.least_parties} parties, not {len(terms.parties)}")
         for party in terms.parties:
             self._check_party(terms, party)
         if self.delta and terms.budget.delta == 0:
@@ -84,18 +81,14 @@ class Requires(Document):
             _check_apart(terms)
         for name in self.free_columns:
             if name in terms.schema.names:
-                raise InputError(
-                    f"this method adds a column '{name}', but the schema has one of that name: rename that column"
-                )
+                raise InputError(f"this method adds a column '{name}', which the schema has too: rename that one")
 
     def _check_unit(self, terms: Terms) -> None:
-        unit, wanted = terms.unit, []
-        if self.neighbours is not None and unit.neighbours != self.neighbours:
-            wanted.append(f'neighbours = "{self.neighbours}"')
-        if self.rows is not None and unit.rows != self.rows:
-            wanted.append(f"rows = {self.rows}")
-        if self.parties is not None and unit.parties != self.parties:
-            wanted.append(f"parties = {self.parties}")
+        unit = terms.unit
+        needs = {"neighbours": self.neighbours, "rows": self.rows, "parties": self.parties}
+        wanted = [
+            f"{key} = {json.dumps(need)}" for key, need in needs.items() if need not in (None, getattr(unit, key))
+        ]
         if wanted:
             raise InputError(f"{self.because or 'this method needs it'}: set {' and '.join(wanted)} in [unit]")
         if unit.scale > 1 and not self.weights:
@@ -118,9 +111,7 @@ class Requires(Document):
                 f"{_OTHERS}"
             )
         if self.columns == "apart" and party.columns is None:
-            raise InputError(
-                f"{where}: with this method the parties hold different columns: set `columns` to those that it holds"
-            )
+            raise InputError(f"{where}: with this method the parties hold different columns: set `columns` to its own")
 
 
 _OTHERS: Final = (
@@ -190,7 +181,7 @@ def _check_same(terms: Terms) -> None:
     for group in groups_of(terms):
         if len({known[name] for name in group.parties}) > 1:
             raise InputError(
-                f"the parties of group '{group.name}' hold the same people: set the same number `people` for each"
+                f"the parties of group '{group.name}' hold the same people: set the same `people` for each"
             )
 
 

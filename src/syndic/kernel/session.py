@@ -11,16 +11,15 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.document import Document
-from syndic.errors import BudgetError, PartyError, RefusedError
+from syndic.errors import BudgetError, PartyError, RefusedError, printable
 from syndic.kernel.agreement import Agreements
-from syndic.kernel.call import ENVELOPE_BYTES, Call, Reply, asked_of
+from syndic.kernel.call import ENVELOPE_BYTES, Call, Delivery, Reply, Runtime, asked_of
 from syndic.kernel.codec import Message, Nothing, decode, encode
 from syndic.kernel.identity import PublicIdentity
 from syndic.kernel.journal import Journal, Recalled
 from syndic.kernel.plan import Planned, steps_of_run
 from syndic.kernel.step import Reveals, Step
 from syndic.kernel.terms import Terms
-from syndic.kernel.transport import Delivery, Runtime
 from syndic.kernel.view import told
 from syndic.noise import Mechanism
 from syndic.random import Randomness
@@ -132,7 +131,7 @@ class Session(Generic[Planned]):
             self._answered |= dict.fromkeys(answers, len(self._told))
         if len(failures) > missing:
             raise _unanswered(declared, failures)
-        if known is None or known.again:
+        if known is None or known[1]:
             for party, why in failures.items():
                 _LOG.warning("step '%s' continues without %s: %s", declared.name, party, why)
             if self._journal is not None:
@@ -189,12 +188,13 @@ class Session(Generic[Planned]):
             if self._journal is not None:
                 self._journal.settle(self._round - 1)
             return self._send(declared, calls)
-        if not known.again:
-            return known.delivery
-        later = self._send(declared, {party: calls[party] for party in calls if party in known.again})
+        delivery, again = known
+        if not again:
+            return delivery
+        later = self._send(declared, {party: calls[party] for party in calls if party in again})
         return Delivery(
-            replies={**_without(known.delivery.replies, known.again), **later.replies},
-            silent={**_without(known.delivery.silent, known.again), **later.silent},
+            replies={**_without(delivery.replies, again), **later.replies},
+            silent={**_without(delivery.silent, again), **later.silent},
         )
 
     def _decode(
@@ -239,7 +239,8 @@ class Session(Generic[Planned]):
             raise RefusedError(f"the reply is larger than the study's limit of {most} MB")
         reply = decode(data, Reply)
         if reply.code != "ok":
-            raise PartyError(_printable(f"{reply.code}: {reply.text}"))
+            # control characters could change a terminal, and long texts fill a log
+            raise PartyError(printable(f"{reply.code}: {reply.text}")[:_MOST_LETTERS])
         if reply.asked != asked and (reply.asked or self._signatures):
             raise RefusedError("the reply belongs to another call")
         if self._signatures and not self._identities[party].signed(reply.signed_text(), reply.signature):
@@ -283,11 +284,6 @@ Value = TypeVar("Value")
 
 def _without(known: Mapping[str, Value], left_out: frozenset[str]) -> dict[str, Value]:
     return {party: value for party, value in known.items() if party not in left_out}
-
-
-def _printable(text: str) -> str:
-    """Return a party's text on one line: control characters could change a terminal, and long texts fill a log."""
-    return "".join(letter if letter.isprintable() else " " for letter in text[:_MOST_LETTERS])
 
 
 def _unanswered(declared: Step, failures: Mapping[str, str]) -> PartyError:

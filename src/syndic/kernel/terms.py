@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import UNSET, UnsetType
 
-from syndic.data import Schema
+from syndic.data import Schema, Source, Table
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel.identity import PublicIdentity
@@ -54,8 +54,7 @@ class Member(Document):
 
 def check_name(what: str, name: str) -> None:
     """Raise `ValueError` unless a name can be a folder's name."""
-    allowed = name and all(letter.isalnum() or letter in "-_" for letter in name)
-    if not allowed or not name.isascii() or len(name) > 64:
+    if not re.fullmatch("[A-Za-z0-9_-]{1,64}", name):
         raise ValueError(f"{what} ({name!r}) must be 1 to 64 ASCII letters, digits, '-' or '_'")
 
 
@@ -93,32 +92,26 @@ class Terms(typing.Protocol):
     @property
     def schema(self) -> Schema:
         """The columns."""
-        ...
 
     @property
     def unit(self) -> Unit:
         """Who is protected."""
-        ...
 
     @property
     def budget(self) -> Budget:
         """The privacy budget for one person over the whole joint release."""
-        ...
 
     @property
     def parties(self) -> tuple[Member, ...]:
         """The organisations."""
-        ...
 
     @property
     def read_from(self) -> ReadFrom:
         """The parties that some columns are read from: one of several that hold a column, or several to average."""
-        ...
 
     @property
     def limits(self) -> Limits:
         """The most memory and the largest message of a role."""
-        ...
 
 
 def member(terms: Terms, name: str) -> Member:
@@ -194,6 +187,21 @@ def schema_of(terms: Terms, name: str) -> Schema:
     """Return the columns that the party called `name` holds."""
     columns = member(terms, name).columns
     return terms.schema if columns is None else terms.schema.select(columns)
+
+
+def table_of(terms: Terms, name: str, source: Source, *, key: bytes, id_columns: tuple[str, ...] = ()) -> Table:
+    """Return the rows of a party as the unit counts them; `key` chooses random ones."""
+    return Table(
+        schema=schema_of(terms, name),
+        source=source,
+        person=terms.unit.person,
+        rows_per_person=terms.unit.rows,
+        id_columns=id_columns,
+        choose=terms.unit.choose,
+        key=key,
+        size=public_rows(terms, name),
+        whole=terms.unit.scale,
+    )
 
 
 def budget_of(terms: Terms, name: str) -> Budget:

@@ -27,9 +27,9 @@ from syndic.kernel import (
     Session,
     SubProtocol,
     Terms,
-    check_name,
     step,
 )
+from syndic.kernel.terms import check_name
 from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES
 from syndic.mpc.align.sets import PrivateIntersections
 from syndic.mpc.align.steps import PrivateIntersection

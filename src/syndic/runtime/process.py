@@ -47,10 +47,6 @@ class Processes:
         self._most = most + ENVELOPE_BYTES
         self._workers: dict[str, _Worker] = {}
 
-    def process_of(self, party: str) -> int:
-        """Return the process id of a party's worker; start it if necessary."""
-        return self._worker(party).process.pid
-
     def restart(self, party: str) -> None:
         """Kill a party's process; it is restarted at the next call."""
         worker = self._workers.pop(party, None)

@@ -22,8 +22,6 @@ from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder, write_whole
 from syndic.version import __version__
 
-__all__ = ["Agreement", "Offer", "Standing", "agree", "consider", "decline", "receive", "studies", "withdraw"]
-
 DEFAULT_DAYS: Final = 90
 _DECLINED: Final = "declined.json"
 State = Literal[
@@ -74,14 +72,6 @@ class Offer(Document):
 
 
 @final
-class Declined(Document):
-    """The owner's refusal of a study, kept in the study's folder."""
-
-    why: str
-    at: datetime
-
-
-@final
 class Standing(Document):
     """The state of one study in a folder; `run` is the digest of the run, another than the study's in a rehearsal.
 
@@ -112,9 +102,7 @@ def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -
     home.identity(study, party.name)
     coordinator = coordinator_of(study)
     if study.protocol.simulation_only and rehearsal is None:
-        raise InputError(
-            f"{study.protocol.title} as published does not satisfy the guarantee it states: it can only be rehearsed"
-        )
+        raise InputError(f"{study.protocol.title} as published does not keep its guarantee: it can only be rehearsed")
     planned, run = plan(study), run_digest(study, rehearsal)
     with _ledger(home, party) as ledger:
         account = booking(study, party, run)
@@ -153,38 +141,34 @@ def agree(
         BudgetError: if the study does not fit under the owner's cap; nothing was signed.
     """
     with home.audit.attempt("agree", study=run_digest(study, rehearsal)):
-        return _agree(home, study, lasts, rehearsal)
-
-
-def _agree(home: PartyFolder, study: Study, lasts: timedelta, rehearsal: int | None) -> Agreement:
-    offer, party = consider(home, study, rehearsal=rehearsal), home.owner()
-    account, events = booking(study, party, offer.run), study.plan.events(party.name)
-    try:
+        offer, party = consider(home, study, rehearsal=rehearsal), home.owner()
+        account, events = booking(study, party, offer.run), study.plan.events(party.name)
+        try:
+            with _ledger(home, party) as ledger:
+                ledger.check(dataset=party.dataset, study=account.name, events=events, account=account)
+        except BudgetError as error:
+            raise BudgetError(f"{error}. Nothing was signed: raise cap in party.toml, or decline the study") from None
+        now = datetime.now(UTC)
+        unsigned = Agreement(
+            run=offer.run,
+            party=party.name,
+            syndic=__version__,
+            signed_at=now,
+            expires=now + lasts,
+            rehearsal=rehearsal,
+            person=actor(),
+        )
+        identity = home.identity(study, party.name)
+        agreement = replace(unsigned, signature=identity.sign(unsigned.text()).hex())
+        stored = StudyFolder.of(home.folder, offer.run)
+        stored.put_study(study)
+        digest = stored.put_agreement(agreement)
+        (stored.folder / _DECLINED).unlink(missing_ok=True)
         with _ledger(home, party) as ledger:
-            ledger.check(dataset=party.dataset, study=account.name, events=events, account=account)
-    except BudgetError as error:
-        raise BudgetError(f"{error}. Nothing was signed: raise cap in party.toml, or decline the study") from None
-    now = datetime.now(UTC)
-    unsigned = Agreement(
-        run=offer.run,
-        party=party.name,
-        syndic=__version__,
-        signed_at=now,
-        expires=now + lasts,
-        rehearsal=rehearsal,
-        person=actor(),
-    )
-    identity = home.identity(study, party.name)
-    agreement = replace(unsigned, signature=identity.sign(unsigned.text()).hex())
-    stored = StudyFolder.of(home.folder, offer.run)
-    stored.put_study(study)
-    digest = stored.put_agreement(agreement)
-    (stored.folder / _DECLINED).unlink(missing_ok=True)
-    with _ledger(home, party) as ledger:
-        why = f"by {agreement.person}, until {agreement.expires:%Y-%m-%d %H:%M} UTC, Syndic {__version__}"
-        booked = {"dataset": party.dataset, "study": account.name}
-        ledger.log_agreement(**booked, agreement=digest, why=why, stated=offer.price)
-    return agreement
+            why = f"by {agreement.person}, until {agreement.expires:%Y-%m-%d %H:%M} UTC, Syndic {__version__}"
+            booked = {"dataset": party.dataset, "study": account.name}
+            ledger.log_agreement(**booked, agreement=digest, why=why, stated=offer.price)
+        return agreement
 
 
 def receive(home: PartyFolder, study: Study) -> str:
@@ -202,7 +186,7 @@ def decline(home: PartyFolder, run: str, *, why: str = "") -> None:
         if one.run == run:
             if one.state not in {"pending", "declined", "damaged"}:
                 raise RefusedError(f"{one.study} is {one.state}: withdraw instead")
-            declined = Declined(why=why[:1000], at=datetime.now(UTC))
+            declined = {"why": why[:1000], "at": datetime.now(UTC)}
             with home.audit.attempt("decline", study=run, why=why):
                 write_whole(StudyFolder.of(home.folder, run).folder / _DECLINED, to_readable_json(declined))
             return
@@ -283,7 +267,7 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
         state: State = "pending"
     elif last.kind == "withdraw":
         state = "withdrawn"
-    elif _charged_in_full(study, party.name, booked, ledger):
+    elif (spends := Counter(study.plan.events(party.name))) and not spends - Counter(ledger.charged(booked)):
         state = "finished"
     else:
         state = "expired" if datetime.now(UTC) >= agreement.expires else "agreed"
@@ -296,12 +280,6 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
         since=received.since if last is None else datetime.fromisoformat(last.time),
         by=agreement.person,
     )
-
-
-def _charged_in_full(study: Study, party: str, run: str, ledger: Ledger) -> bool:
-    """Return whether everything that the study may charge here was charged."""
-    spends = Counter(study.plan.events(party))
-    return bool(spends) and not spends - Counter(ledger.charged(run))
 
 
 def _ledger(home: PartyFolder, party: PartyFile) -> Ledger:

@@ -1,6 +1,7 @@
 """The differences between two studies, statements or releases."""
 
 import json
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -34,13 +35,8 @@ class ColumnDistance(Document):
 def changes(before: Any, after: Any) -> tuple[Change, ...]:
     """Return every key whose text differs between two documents, in the order of the second one."""
     first, second = dict(_flat(to_builtins(before))), dict(_flat(to_builtins(after)))
-    keys = [*second, *(key for key in first if key not in second)]
-    return tuple(
-        Change(key=key, before=_cut(first.get(key, ""), start), after=_cut(second.get(key, ""), start))
-        for key in keys
-        if first.get(key, "") != second.get(key, "")
-        for start in [_shared(first.get(key, ""), second.get(key, ""))]
-    )
+    found = [(key, first.get(key, ""), second.get(key, "")) for key in {**second, **first}]
+    return tuple(Change(key=key, before=_cut(a, b), after=_cut(b, a)) for key, a, b in found if a != b)
 
 
 def _flat(value: Any, key: str = "") -> list[tuple[str, str]]:
@@ -65,16 +61,11 @@ def _item(value: Any) -> str:
     return json.dumps(text, ensure_ascii=False) if "," in text or '"' in text else text
 
 
-def _shared(one: str, two: str) -> int:
-    """Return the length of the common beginning of two texts."""
-    return next((place for place, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
-
-
-def _cut(text: str, start: int) -> str:
-    """Return the part of a long text around the first difference."""
+def _cut(text: str, other: str) -> str:
+    """Return the part of a long text around its first difference from another one."""
     if len(text) <= _LONGEST:
         return text
-    begin = max(0, start - _LONGEST // 4)
+    begin = max(0, len(commonprefix([text, other])) - _LONGEST // 4)  # noqa: RUF071  # letters are meant
     end = begin + _LONGEST
     return ("... " if begin else "") + text[begin:end] + (" ..." if end < len(text) else "")
 

@@ -5,13 +5,13 @@ from collections import Counter
 from fractions import Fraction
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar, final
+from typing import ClassVar, Literal, Self, TypeVar, final
 
 from msgspec import UNSET
 
 from syndic.data import Schema
 from syndic.data.lists import with_lists
-from syndic.document import Document, from_file, from_toml, json_schema, run_checks, to_json
+from syndic.document import Document, from_file, from_toml, run_checks, to_json
 from syndic.errors import InputError
 from syndic.kernel import (
     CoordinatorKey,
@@ -19,22 +19,20 @@ from syndic.kernel import (
     Member,
     Plan,
     PublicIdentity,
-    ReadFrom,
     Step,
     account_of,
     budgets_of,
-    check_digest,
     groups_of,
     make_plan,
     member,
     most_people,
     owner_of,
-    owners_of_several,
     parties_of,
     people_of,
     shared_people,
     steps_of_run,
 )
+from syndic.kernel.terms import ReadFrom, check_digest, owners_of_several
 from syndic.methods import Align, AnyMethod
 from syndic.privacy import Budget, Cost, Price, Unit, check_delta, default_delta, joint_cost
 from syndic.privacy.covered import charge_of
@@ -182,11 +180,6 @@ class Study(Document):
     def loads(cls, text: str, folder: Path | None = None) -> Self:
         """Read a study from TOML text; lists of values may be files in `folder`."""
         return from_toml(text, cls, where="study", prepare=partial(with_lists, folder=folder))
-
-    @staticmethod
-    def json_schema() -> dict[str, Any]:
-        """Return the JSON Schema of a study file, for editors."""
-        return json_schema(Study)
 
     @property
     def digest(self) -> str:

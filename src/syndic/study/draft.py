@@ -14,11 +14,11 @@ from syndic.data.dictionary import Declared, read_declared
 from syndic.data.lists import with_lists
 from syndic.data.profile import MOST_LISTED, PUBLIC_LIST, ColumnProfile, Kind, profile_column
 from syndic.document import from_builtins
-from syndic.errors import InputError
+from syndic.errors import InputError, printable
 from syndic.privacy import default_delta
 from syndic.study.document import Study
 from syndic.study.draft_rows import Layout, PartyRows, is_complete, lay_out, read_column, read_parties
-from syndic.study.draft_text import DEFAULT_DELTA, LEFT_OUT, READ, Unconfirmed, comment, confirm, toml_of, unconfirmed
+from syndic.study.draft_text import DEFAULT_DELTA, LEFT_OUT, READ, Unconfirmed, confirm, toml_of, unconfirmed
 
 _HEAD: Final = """\
 # PRIVATE DRAFT, read from rows: do not share this file.
@@ -91,7 +91,7 @@ def draft(
     lines += _party_lines(layout, people, parties, used)
     for column in used:
         lines += _column_lines(column, known.get(column.name))
-    lines += [f"{LEFT_OUT}{comment(column.name)}: {column.reason}" for column in columns if column.kind is None]
+    lines += [f"{LEFT_OUT}{printable(column.name)}: {column.reason}" for column in columns if column.kind is None]
     text = "\n".join(lines).rstrip("\n") + "\n"
     Study.loads(text, folder)
     cut = [one.name for one in used if one.unlisted and len(one.values) >= MOST_LISTED]
@@ -119,9 +119,7 @@ def _checked(column: ColumnProfile, known: Declared | None, folder: Path | None)
             raise
         if known is not None:
             # the text would quote bounds that were read from rows
-            raise InputError(
-                f"{column.name!r}: the dictionary does not fit the rows: give kind, bounds, values"
-            ) from None
+            raise InputError(f"{column.name!r}: the dictionary does not fit: give kind, bounds, values") from None
         return ColumnProfile(name=column.name, kind=None, reason="its values cannot be described by bounds or a list")
     return column
 
@@ -163,7 +161,7 @@ def _unit_lines(
     layout: Layout, target: str | None, people: Mapping[str, int], parties: Sequence[PartyRows]
 ) -> list[str]:
     vertical = bool(layout.holder)
-    lines = [f"# {comment(note)}" for note in layout.notes]
+    lines = [f"# {printable(note)}" for note in layout.notes]
     lines += ["[unit]", f'neighbours = "{"replace" if vertical else "add_remove"}"']
     if layout.person is not None:
         lines += [_line("rows", layout.rows, read=True), _line("person", layout.person, read=True)]

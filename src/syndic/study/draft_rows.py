@@ -9,11 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from syndic.data import Source, open_source
+from syndic.data.bins import round_up
 from syndic.data.dictionary import Declared
-from syndic.data.identifiers import named_as_id
 from syndic.data.people import rows_of_people
-from syndic.data.profile import ColumnProfile, bins_for, profile_column
-from syndic.data.rounding import round_up
+from syndic.data.profile import ColumnProfile, bins_for, named_as_id, profile_column
 from syndic.data.source import check_columns
 from syndic.errors import InputError
 
@@ -43,10 +42,10 @@ class Layout:
 
     columns: tuple[ColumnProfile, ...]
     people: Mapping[str, int]
-    holder: Mapping[str, str]
-    person: str | None
-    rows: int
-    notes: tuple[str, ...]
+    holder: Mapping[str, str] = field(default_factory=dict)
+    person: str | None = None
+    rows: int = 1
+    notes: tuple[str, ...] = ()
 
 
 def read_parties(sources: Mapping[str, Any]) -> tuple[PartyRows, ...]:
@@ -70,7 +69,7 @@ def lay_out(parties: Sequence[PartyRows], known: Mapping[str, Declared]) -> Layo
     """Describe all columns, and whether the files have different people or different columns of the same people."""
     if not parties:
         columns = [_declared(name, column) for name, column in known.items()]
-        return Layout(columns=tuple(columns), people={}, holder={}, person=None, rows=1, notes=())
+        return Layout(columns=tuple(columns), people={})
     names = list(dict.fromkeys(name for party in parties for name in party.columns))
     absent = [name for name in known if name not in names and not known[name].left_out]
     if absent:
@@ -90,20 +89,13 @@ def lay_out(parties: Sequence[PartyRows], known: Mapping[str, Declared]) -> Layo
         for one in columns
     ]
     person, rows = _person(parties, ids)
-    people = {party.name: _bound(_people(party, person)) for party in parties}
+    people = {party.name: _bound(party, person) for party in parties}
     if person is not None:
         columns = [
             replace(one, reason="it identifies people: unit.person") if one.name == person else one for one in columns
         ]
         notes.append(f"people have several rows: rows = {rows} keeps the first {rows} of a person")
-    return Layout(
-        columns=tuple(columns),
-        people=people,
-        holder={},
-        person=person,
-        rows=rows,
-        notes=tuple(notes),
-    )
+    return Layout(columns=tuple(columns), people=people, person=person, rows=rows, notes=tuple(notes))
 
 
 def _read(name: str, source: Source) -> PartyRows:
@@ -197,15 +189,8 @@ def _vertical_layout(
         )
     twice = [name for name in sorted(used) if sum(name in party.columns for party in parties) > 1]
     notes += [f"{name!r} is in several files: it is taken from {holder[name]}" for name in twice]
-    least = max(1, min(party.rows for party in parties))
-    return Layout(
-        columns=tuple(columns),
-        people={party.name: least for party in parties},
-        holder=holder,
-        person=None,
-        rows=1,
-        notes=tuple(notes),
-    )
+    people = {party.name: max(1, min(each.rows for each in parties)) for party in parties}
+    return Layout(columns=tuple(columns), people=people, holder=holder, notes=tuple(notes))
 
 
 def _person(parties: Sequence[PartyRows], ids: list[str]) -> tuple[str | None, int]:
@@ -222,17 +207,14 @@ def _person(parties: Sequence[PartyRows], ids: list[str]) -> tuple[str | None, i
     return min(found)[1:] if found else (None, 1)
 
 
-def _people(party: PartyRows, person: str | None) -> int:
-    if person is None or party.rows > MOST_ROWS:
-        return party.rows
-    return len(_rows_of_each(party, person))
-
-
 def _rows_of_each(party: PartyRows, person: str) -> NDArray[np.int64]:
     rows, _ = rows_of_people(party.columns[person])
     return np.array(list(rows.values()), dtype=np.int64)
 
 
-def _bound(people: int) -> int:
+def _bound(party: PartyRows, person: str | None) -> int:
     """Return a round number of people above the exact one."""
+    people = party.rows
+    if person is not None and people <= MOST_ROWS:
+        people = len(_rows_of_each(party, person))
     return max(10, int(round_up(people + 1)))

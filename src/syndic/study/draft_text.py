@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from syndic.document import Document
-from syndic.errors import InputError
+from syndic.errors import InputError, printable
 from syndic.privacy import default_delta
 from syndic.study.document import Study
 
@@ -137,7 +137,7 @@ def with_column(text: str, name: str, block: Sequence[str]) -> str:
         lines[before.first - len(before.notes) : before.end + blank] = block
     elif columns and block:
         lines[columns[-1].end : columns[-1].end] = ["", *block]
-    reason = f"{LEFT_OUT}{comment(name)}: "
+    reason = f"{LEFT_OUT}{printable(name)}: "
     lines = [line for line in lines if not line.startswith(reason)]
     left = [] if block else [f"{reason}the owner decided so", ""]
     return _checked("\n".join(lines).rstrip("\n") + "\n" + "\n".join(left))
@@ -222,11 +222,6 @@ def toml_of(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_of, value))}]"
     return value.isoformat() if isinstance(value, datetime.date) else repr(value)
-
-
-def comment(text: str) -> str:
-    """Return a text as it may stand in a comment, on one line."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _section(lines: list[str], first: int, after: int) -> Section:

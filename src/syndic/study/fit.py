@@ -23,13 +23,22 @@ from syndic.data.ranged import Ranged
 from syndic.data.reading import key_of, text_of
 from syndic.data.source import check_columns
 from syndic.document import Document
-from syndic.errors import InputError, MissingExtraError
+from syndic.errors import InputError, MissingExtraError, printable
 from syndic.kernel import member, schema_of
 from syndic.methods import Align
 from syndic.privacy import Unit
 from syndic.study.document import Study, alignment_of
-from syndic.study.fit_ids import IdFit, fit_ids
-from syndic.study.fit_rows import CUT, PRIVATE, BoundLine, bounds_of, number_of_rows, percent, rows_cut
+from syndic.study.fit_people import (
+    CUT,
+    PRIVATE,
+    BoundLine,
+    IdFit,
+    bounds_of,
+    fit_ids,
+    number_of_rows,
+    percent,
+    rows_cut,
+)
 from syndic.study.party_folder import PartyFile, PartyFolder, party_file
 from syndic.study.party_rows import order_of
 
@@ -128,11 +137,17 @@ def fit_of(study: Study, name: str, source: Any) -> Fit:
         # the people of an alignment are compared by their ids
         by_ids = isinstance(study.protocol, Align) or alignment_of(study, name) is not None
         people = None if by_ids else member(study, name).people
-        opened, own = _opened(source)
+        own = source if isinstance(source, PartyFile) else party_file(source)
+        opened = open_source(source if own is None else own.source)
         found = fit(schema_of(study, name), opened, unit=study.unit, people=people, party=name)
         if not isinstance(study.protocol, Align):
             return replace(found, advice=(*found.advice, *_beside(study, name, source)))
-        ids = fit_ids(opened, own or study.protocol.id, study.protocol.rule, member(study, name).people or 0)
+        ids = fit_ids(
+            opened,
+            (own.id_columns if own else ()) or study.protocol.id,
+            study.protocol.rule,
+            member(study, name).people or 0,
+        )
         return replace(found, ids=ids, poor=found.poor or ids.poor, advice=(*found.advice, *ids.advice))
     except InputError as error:
         raise InputError(f"party '{name}': {error}") from None
@@ -193,9 +208,12 @@ class _Tally:
     def __init__(self, column: Column) -> None:
         self.column = column
         # both have a level for missing values; values outside are missing in the first one only
-        outside = {"outside": "missing"} if isinstance(column, Listed | Ranged) else {}
-        self._strict: Column = replace(column, missing="level", **outside)
-        self._lenient: Column = replace(column, missing="level", **_inside(column))
+        self._strict: Column = replace(column, missing="level")
+        self._lenient = self._strict
+        if isinstance(column, Listed | Ranged):
+            inside: Any = Instead(value=column.values[0]) if isinstance(column, Listed) else "clip"
+            self._lenient = replace(self._strict, outside=inside)
+            self._strict = replace(self._strict, outside="missing")
         self._counts = np.zeros(column.size if column.size <= _LEVELS_COUNTED else 0, dtype=np.int64)
         self._texts: Counter[str] = Counter()
         self._listed = np.zeros(self._strict.levels if isinstance(column, Listed) else 0, dtype=np.int64)
@@ -291,13 +309,6 @@ def _levels(column: Column, counts: NDArray[np.int64]) -> tuple[LevelLine, ...]:
     return (*lines, *(LevelLine(label=labels[code], rows=int(counts[code])) for code in range(levels, column.size)))
 
 
-def _inside(column: Column) -> dict[str, Any]:
-    """Return the rule for values outside that does not make them missing."""
-    if isinstance(column, Listed):
-        return {"outside": Instead(value=column.values[0])}
-    return {"outside": "clip"} if isinstance(column, Ranged) else {}
-
-
 def _alike(column: Listed, texts: Counter[str], counts: NDArray[np.int64]) -> list[str]:
     """Return values of the rows that look like listed ones, with those. Each occurs at least a few times."""
     folded = {text.casefold(): text for text, times in reversed(texts.most_common(_TEXTS_COMPARED)) if times >= _FEW}
@@ -308,7 +319,7 @@ def _alike(column: Listed, texts: Counter[str], counts: NDArray[np.int64]) -> li
             near = difflib.get_close_matches(value.casefold(), folded, n=1, cutoff=_ALIKE)
             same = folded[near[0]] if near else None
         if same is not None:
-            found.append(f"'{_printable(same)}' instead of '{_printable(value)}'")
+            found.append(f"'{printable(same)[:40]}' instead of '{printable(value)[:40]}'")
     return found[:_SUGGESTED]
 
 
@@ -320,10 +331,6 @@ def _instead(column: Listed, texts: Counter[str]) -> str:
         return f": most are after `prefix = {length}`"
     long = '; `values = "FILE.csv"` reads a long public list'
     return f": list them, or groups of them{long if len(texts) > _MANY_LEVELS else ''}"
-
-
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:40])
 
 
 def _order_missing(study: Study, name: str, ledger: Path, seed: int | None) -> list[str]:
@@ -359,9 +366,3 @@ def _common(home: PartyFolder, study: Study, party: PartyFile, seed: int | None)
         fate = "the others are left out" if people < stored.people else "rows of missing values are added"
         texts.append(f"{stored.people:,} people are common, and the study says people = {people}: {fate} {PRIVATE}")
     return texts, absent > 0 or people > stored.people
-
-
-def _opened(source: Any) -> tuple[Source, tuple[str, ...]]:
-    """Return the rows of a source, a party file or its path, and the id columns that it names."""
-    party = source if isinstance(source, PartyFile) else party_file(source)
-    return (open_source(source), ()) if party is None else (open_source(party.source), party.id_columns)

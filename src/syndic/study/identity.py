@@ -67,12 +67,10 @@ class Identity:
             text, mode = path.read_bytes(), path.stat().st_mode
         except FileNotFoundError:
             raise InputError(
-                f"{path}: there are no keys yet: make them with syndic identity --home {path.parent}"
+                f"{path}: there are no keys: make them with syndic identity --home {path.parent}"
             ) from None
         if stat.S_IMODE(mode) & 0o077:
-            raise InputError(
-                f"{path}: others may read these private keys: chmod 600 {path.name}, and consider new keys"
-            )
+            raise InputError(f"{path}: others may read these private keys: chmod 600 {path.name}, or make new ones")
         try:
             written = from_json(text, _File, where=path.name)
             found = cls(signing=bytes.fromhex(written.signing), sealing=bytes.fromhex(written.sealing))

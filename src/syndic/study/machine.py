@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -47,10 +48,8 @@ def check_machine(needed: int, who: str = "") -> None:
 
 
 def _installed() -> Iterator[int]:
-    try:
+    with suppress(AttributeError, ValueError, OSError):  # not on every system
         yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not on every system
-        return
 
 
 def _allowed(groups: Path, mounted: Path) -> Iterator[int]:
@@ -67,13 +66,7 @@ def _allowed(groups: Path, mounted: Path) -> Iterator[int]:
         own = top / place.lstrip("/")
         # a container may not see its own place, but the limit at the top is then its own
         for folder in (own, *own.parents):
-            if folder.is_relative_to(top):
-                yield from _number(folder / name)
-
-
-def _number(path: Path) -> Iterator[int]:
-    """Yield the number in a file, unless there is none because there is no limit."""
-    try:
-        yield int(path.read_text())
-    except (OSError, ValueError):
-        return
+            # without a limit there is no such file, or no number in it
+            with suppress(OSError, ValueError):
+                if folder.is_relative_to(top):
+                    yield int((folder / name).read_text())

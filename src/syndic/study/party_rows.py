@@ -10,8 +10,9 @@ from syndic.data.aligned import AlignedSource, Alignment
 from syndic.data.sources.csv import CsvSource
 from syndic.data.sources.ibis import IbisSource
 from syndic.errors import InputError
-from syndic.kernel import decode, member, owner_of, parties_of, public_rows, schema_of
+from syndic.kernel import decode, member, owner_of, parties_of, schema_of
 from syndic.kernel.memory import look_up
+from syndic.kernel.terms import table_of
 from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder, order_name
 from syndic.study.document import Study, alignment_of
@@ -36,21 +37,12 @@ def open_table(
             person's value can move rows that are matched by their places.
     """
     try:
-        rows, schema = open_source(source), schema_of(study, name)
-        alignment = alignment_of(study, name)
+        rows, alignment = open_source(source), alignment_of(study, name)
         if study.by_place and alignment is None:
-            rows = _placed(rows, schema)
-        return Table(
-            schema=schema,
-            source=rows if alignment is None else _aligned(study, name, rows, ledger, id_columns, seed),
-            person=study.unit.person,
-            rows_per_person=study.unit.rows,
-            id_columns=id_columns_of(study, name, id_columns, ledger, seed),
-            choose=study.unit.choose,
-            key=key,
-            size=public_rows(study, name),
-            whole=study.unit.scale,
-        )
+            rows = _placed(rows, schema_of(study, name))
+        if alignment is not None:
+            rows = _aligned(study, name, rows, ledger, id_columns, seed)
+        return table_of(study, name, rows, key=key, id_columns=id_columns_of(study, name, id_columns, ledger, seed))
     except InputError as error:
         elsewhere = error.elsewhere and f"party '{name}': {error.elsewhere}"
         raise InputError(f"party '{name}': {error}", elsewhere=elsewhere) from None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from syndic.errors import InputError
 from syndic.kernel import Journal, Progress, Runtime, Session, identified, run, silent_progress
-from syndic.random import Randomness, SecretRandomness
+from syndic.random import SecretRandomness
 from syndic.study.document import Study, coordinator_of
 from syndic.study.identity import Identity
 from syndic.study.machine import check_machine
@@ -67,12 +67,15 @@ def run_study(  # noqa: PLR0913  # most by name
             # each edition has a digest, and so a journal, of its own
             journal = Journal.open(Path(folder) / f"{digest[:16]}.sqlite", study=digest, version=__version__)
             stack.enter_context(closing(journal))
+        draws = randomness_of(study, seed, "coordinator")("draws")
+        if seed is None and journal is not None:
+            draws = SecretRandomness(journal.secret, digest, "coordinator", "draws")
         session = Session(
             runtime=runtime,
             study=digest,
             method=study.protocol,
             plan=study.plan,
-            randomness=_draws(study, seed, journal),
+            randomness=draws,
             progress=progress,
             seconds=seconds,
             journal=journal,
@@ -92,9 +95,3 @@ def check_runnable(study: Study, seed: int | None) -> None:
     check_machine(study.plan.resources.likely_bytes)
     if study.protocol.simulation_only and seed is None:
         raise InputError(f"{study.protocol.title} as published runs in simulation only: give a seed")
-
-
-def _draws(study: Study, seed: int | None, journal: Journal | None) -> Randomness:
-    if seed is None and journal is not None:
-        return SecretRandomness(journal.secret, run_digest(study, seed), "coordinator", "draws")
-    return randomness_of(study, seed, "coordinator")("draws")

@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from syndic.data import Source, SourceSpec, open_source
+from syndic.data.values import decoded
 from syndic.errors import InputError
 from syndic.kernel import Node, Progress, Runtime, account_of, owner_of, parties_of, schema_of, silent_progress
 from syndic.privacy import Budget
@@ -109,7 +110,8 @@ def _open(
             path = home.folder / "rows.arrow"
             stack.callback(path.unlink, missing_ok=True)
             id_columns = id_columns_of(study, party.name, party.id_columns, home.ledger, seed)
-            _write_rows(rows, path, _columns(study, name, id_columns))
+            people = (study.unit.person,) if study.unit.person else ()
+            _write_rows(rows, path, tuple(dict.fromkeys([*schema_of(study, name).inputs, *people, *id_columns])))
             home.keep(study, msgspec.structs.replace(party, source=SourceSpec(path=str(path))))
         elif rows is not None:
             in_memory[name] = rows
@@ -154,23 +156,16 @@ def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tupl
     return PartyFile(name=name, dataset=dataset, source=spec, cap=cap, ledger=ledger), rows
 
 
-def _columns(study: Study, name: str, id_columns: tuple[str, ...]) -> tuple[str, ...]:
-    person = (study.unit.person,) if study.unit.person else ()
-    return tuple(dict.fromkeys([*schema_of(study, name).inputs, *person, *id_columns]))
-
-
 def _write_rows(source: Source, path: Path, columns: tuple[str, ...]) -> None:
     """Pass rows in memory to the party's process, by a file in the party's folder."""
-    batches = (_without_dictionaries(batch) for batch in source.batches(columns))
+    # with plain values: a file has one dictionary for a column, batches may each have their own
+    batches = (
+        pa.RecordBatch.from_arrays([decoded(each) for each in batch.columns], names=batch.schema.names)
+        for batch in source.batches(columns)
+    )
     # a source without rows may yield no batch; its columns then have the null type
     first = next(batches, pa.RecordBatch.from_pylist([], pa.schema([(name, pa.null()) for name in columns])))
     with pa.ipc.new_file(path, first.schema) as writer:
         writer.write_batch(first)
         for batch in batches:
             writer.write_batch(batch)
-
-
-def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with plain values: a file has one dictionary for a column, batches may each have their own."""
-    arrays = [each.dictionary_decode() if pa.types.is_dictionary(each.type) else each for each in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

@@ -51,7 +51,7 @@ class StudyFolder:
         """Store a copy of the study; raise `InputError` if the folder belongs to another run."""
         if self._taken():
             raise InputError(
-                f"{self.folder}: this folder belongs to another study whose digest begins alike: agree to one of them"
+                f"{self.folder}: this is the folder of another study whose digest begins alike: agree to one"
             )
         self._put("study.json", to_readable_json(study))
 
@@ -95,7 +95,7 @@ class StudyFolder:
             noted = from_file(path, Head) if path.exists() else Head()
         except InputError:
             raise RefusedError(
-                f"{party}: {path.name} of study {self.digest[:12]} is damaged: use a new edition"
+                f"{party}: {path.name} of study {self.digest[:12]} is damaged: set a new edition"
             ) from None
         head.check(noted, f"the ledger of {party}")
 

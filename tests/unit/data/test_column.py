@@ -142,7 +142,7 @@ def test_truths_are_letters_where_only_those_are_listed() -> None:
     "values", [("1", "true"), ("1", "01"), ("2020-01-01", "2020-01-01T00:00:00Z"), ("1e400", "inf")]
 )
 def test_values_that_are_read_alike_cannot_both_be_listed(values: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match=f"'{values[0]}' and '{values[1]}' are the same value"):
+    with pytest.raises(ValueError, match=f"'{values[0]}' and '{values[1]}' are the same"):
         Categorical(name="c", values=values)
     with pytest.raises(ValueError, match="'NaN' means a missing value"):
         Categorical(name="c", values=("NaN", "x"))

@@ -14,15 +14,6 @@ def test_project_keeps_the_order_given() -> None:
     assert DOMAIN.project(["c", "a"]) == Domain(("c", "a"), (4, 2))
 
 
-def test_merge_appends_what_is_new() -> None:
-    assert DOMAIN.merge(Domain.of({"c": 4, "d": 5})) == Domain.of({"a": 2, "b": 3, "c": 4, "d": 5})
-
-
-def test_merge_refuses_sizes_that_disagree() -> None:
-    with pytest.raises(ValueError, match=r"'c' has size 4 .* and 5"):
-        DOMAIN.merge(Domain.of({"c": 5}))
-
-
 def test_size_is_exact_beyond_machine_integers() -> None:
     assert Domain.of({str(i): 10 for i in range(100)}).size == 10**100
 

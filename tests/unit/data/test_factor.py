@@ -10,7 +10,6 @@ from syndic.data import Domain, Factor
 DOMAIN = Domain(("a", "b", "c"), (2, 3, 4))
 RANDOM = np.random.default_rng(5)
 LEFT = Factor(DOMAIN, RANDOM.normal(size=(2, 3, 4)))
-RIGHT = Factor(Domain(("c", "d"), (4, 2)), RANDOM.normal(size=(4, 2)))
 
 
 def cells(domain: Domain) -> Iterable[dict[str, int]]:
@@ -31,19 +30,9 @@ def test_project_sums_out_the_other_columns(names: tuple[str, ...]) -> None:
         assert at(plain, cell) == pytest.approx(math.fsum(inside))
 
 
-def test_expand_puts_columns_where_the_domain_has_them() -> None:
-    wide = RIGHT.expand(Domain.of({"d": 2, "a": 3, "c": 4}))
-    for cell in cells(wide.domain):
-        assert at(wide, cell) == at(RIGHT, cell)
-
-
-def test_factor_checks_its_shape_and_its_columns() -> None:
+def test_factor_checks_its_shape() -> None:
     with pytest.raises(ValueError, match="shape"):
         Factor(DOMAIN, np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="order of"):
-        LEFT.transpose(("a", "b"))
-    with pytest.raises(ValueError, match="agree"):
-        RIGHT.expand(Domain.of({"c": 5, "d": 2}))
 
 
 def test_counts_stay_exact_integers() -> None:

@@ -117,7 +117,7 @@ def test_values_are_looked_up_whole_and_then_cut() -> None:
         ('values = ["a", "other"]\ntree = [["other", "b"]]', 'must not have "other"'),
         ('values = ["a"]\ntree = [["a", "other"]]', 'must not have "other"'),
         ('values = ["a"]\ntree = "twice.csv"', "a code has more than one line"),
-        ('values = ["3"]\ntree = [["3", "3.0"]]', "'3' and '3.0' are the same value"),
+        ('values = ["3"]\ntree = [["3", "3.0"]]', "'3' and '3.0' are the same"),
         ('values = ["a"]\ntree = [["a", " "]]', "must not be empty"),
     ],
 )

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from syndic.data.identifiers import named_as_code, named_as_id
+from syndic.data.bins import round_bounds, round_days, round_down, round_up
 from syndic.data.people import rows_of_people
-from syndic.data.profile import ColumnProfile, Kind, profile_column
-from syndic.data.rounding import round_bounds, round_days, round_down, round_up
+from syndic.data.profile import ColumnProfile, Kind, named_as_code, named_as_id, profile_column
 
 DRAW = np.random.default_rng(7)
 DATE = datetime.date

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from edge_values import NASTY, check_same, columns, every_schema, nasty_table
 from syndic.data import Categorical, Integer, Real, Schema, Table, open_source
-from syndic.data.sources import pushdown
 from syndic.data.sources.ibis import IbisSource, of_expression
-from syndic.data.sources.pushdown_codes import _least_decimal
 from syndic.errors import InputError
 from syndic.model.markov.grouping import Grouping
 
 ibis = pytest.importorskip("ibis", reason="ibis is not installed: pip install 'syndic[ibis]'")
+pushdown = pytest.importorskip("syndic.data.sources.pushdown")
+pushdown_codes = pytest.importorskip("syndic.data.sources.pushdown_codes")
 
 
 @pytest.fixture(scope="module", name="backend")
@@ -96,7 +96,7 @@ def test_bins_found_by_division_have_the_same_edges(
 
 @given(border=st.floats(-1e15, 1e15), scale=st.integers(0, 25))
 def test_the_least_decimal_that_reaches_a_border(border: float, scale: int) -> None:
-    least = _least_decimal(border, scale)
+    least = pushdown_codes._least_decimal(border, scale)
     assert float(Fraction(least, 10**scale)) >= border
     assert float(Fraction(least - 1, 10**scale)) < border
 

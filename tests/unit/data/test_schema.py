@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from syndic.data import Boolean, Categorical, Date, Domain, Instead, Integer, Ordinal, Real, Schema
-from syndic.document import from_builtins, from_json, from_toml, to_json
+from syndic.document import from_builtins, from_json, from_toml, json_schema, to_json
 from syndic.errors import InputError
 
 TOML = """
@@ -96,7 +96,7 @@ def test_from_domain_has_exactly_the_sizes(tmp_path: Path) -> None:
 
 
 def test_json_schema_names_every_kind() -> None:
-    text = json.dumps(Schema.json_schema())
+    text = json.dumps(json_schema(Schema))
     assert all(f'"{kind}"' in text for kind in ("categorical", "ordinal", "boolean", "integer", "real", "date"))
 
 

@@ -16,10 +16,10 @@ from syndic.cli.main import cli
 from syndic.errors import InputError
 from syndic.federation import certificate as certificates
 from syndic.federation import coordinator as coordinators
+from syndic.federation.authority import TokenKey
 from syndic.federation.coordinator import Coordinator
 from syndic.federation.party import accept, check_site, prepare, workspace_of
 from syndic.federation.requests import Request
-from syndic.federation.token import TokenKey
 from syndic.study.study_folder import write_whole
 
 PARTY = 'name = "{}"\ndataset = "people"\nsource = {{ path = "rows.csv" }}\ncap = {{ epsilon = 2, delta = 1e-6 }}\n'

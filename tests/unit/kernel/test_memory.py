@@ -129,7 +129,7 @@ def test_a_reply_that_the_ledger_does_not_know_does_not_leave(ledger: Ledger, me
 
 def test_a_charge_is_never_part_of_a_transaction(ledger: Ledger) -> None:
     """It must be on disk when noise is drawn, whatever happens to what is around it."""
-    with pytest.raises(SyndicError, match="on disk immediately"), ledger.database.writing():
+    with pytest.raises(SyndicError, match="on disk at once"), ledger.database.writing():
         charge(ledger, "1")
     assert ledger.spent("data").epsilon == 0
 

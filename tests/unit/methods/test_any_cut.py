@@ -207,7 +207,7 @@ def test_parties_of_a_group_state_the_same_number_of_people() -> None:
 
 def test_methods_that_take_no_groups_say_so() -> None:
     text = study_text(protocol='method = "homm"', parties='[[parties]]\nname = "a"\ngroup = "x"\n')
-    with pytest.raises(InputError, match="does not take groups"):
+    with pytest.raises(InputError, match="takes no groups"):
         Study.loads(text).check()
 
 

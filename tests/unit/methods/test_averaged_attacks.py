@@ -308,7 +308,7 @@ def test_a_full_ring_does_not_wrap(adversary: str) -> None:
         (MARGINALS, 'neighbours = "replace"\nrows = 3\nperson = "who"\nchoose = "weighted"', "set rows = 1"),
         (MARGINALS, 'neighbours = "add_remove"', 'set neighbours = "replace"'),
         (SYNTHESIS, 'neighbours = "replace"\nperson = "who"', "remove `person`"),
-        ('method = "align"', 'neighbours = "replace"', "does not take groups of people"),
+        ('method = "align"', 'neighbours = "replace"', "takes no groups of people"),
         (f"{MARGINALS}\nservers = ['p', 'q', 'r']\ncoordinator_noise = true", in_places(1), "there are no servers"),
     ],
 )

@@ -127,7 +127,7 @@ def test_a_process_is_killed_and_started_anew() -> None:
         return int(runtime.send({"north": b"who"}, seconds=60.0, arrived=lambda _: None).replies["north"])
 
     first = number()
-    assert number() == first == runtime.process_of("north")
+    assert number() == first == runtime._worker("north").process.pid
     runtime.restart("north")
     runtime.restart("north")
     assert number() != first

@@ -243,7 +243,7 @@ def test_a_long_list_of_codes_is_a_public_file(tmp_path: Path) -> None:
         (lambda: draft({}, people={"north": 5}), "no column can be used"),
         (
             lambda: draft({"north": table(300)}, declared=[Declared(name="age", lower=500)]),
-            "'age': the dictionary does not fit the rows",
+            "'age': the dictionary does not fit",
         ),
         (
             lambda: draft({"north": table(300)}, declared=[Declared(name="age", kind="integer", lower=9, upper=1)]),

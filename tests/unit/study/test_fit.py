@@ -15,7 +15,7 @@ from syndic.data.aligned import Alignment, IdRule, id_batches, name_of
 from syndic.privacy import Unit
 from syndic.study import PartyFolder
 from syndic.study.fit import ColumnFit, Fit, fit, own_fit
-from syndic.study.fit_rows import percent
+from syndic.study.fit_people import percent
 
 
 def of(column: Column, values: Sequence[object]) -> ColumnFit:

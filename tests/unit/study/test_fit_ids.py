@@ -15,7 +15,7 @@ from syndic.cli.main import cli
 from syndic.data import open_source
 from syndic.data.aligned import IdRule, distinct_ids
 from syndic.document import to_readable_json
-from syndic.study.fit_ids import IdFit, fit_ids
+from syndic.study.fit_people import IdFit, fit_ids
 
 NAMES = ["Ann Hara", "HARA, Ann", "Bo Sör", "bo sor", None, "  ", "Cy", "Cy", "Di", "No. 007"]
 SPELLED: Any = ("nfkc", "casefold", "words")

@@ -1,1 +1,1 @@
-"""Carriers of rows, one file each: it alone knows the library it reads with."""
+"""Carriers of rows: each file alone knows the libraries it reads with."""

@@ -48,15 +48,18 @@ class Engine:
 
         All answers of PostgreSQL are of one moment.
         """
-        with masked(f"{self.describe()}: {UNREADABLE}"), self._asking(steady=steady) as ask:
-            yield ask
-
-    def _asking(self, *, steady: bool) -> AbstractContextManager[Ask]:
-        if self.address is not None:
-            return _postgres(self.backend, self.address, steady=steady)
-        if self.name == "pyspark":
-            return _spark(self.backend, steady=steady)
-        return _duckdb(self.backend) if self.name == "duckdb" else _other(self.backend)
+        backend = self.backend
+        with masked(f"{self.describe()}: {UNREADABLE}"):
+            if self.address is not None:
+                with reading_only(self.address, steady=steady) as read:
+                    yield lambda expression: _read(read(backend.compile(expression)))
+            elif self.name == "pyspark":
+                yield lambda expression: _of_spark(backend.raw_sql(backend.compile(expression)), steady=steady)
+            elif self.name == "duckdb":
+                read_stream = pa.RecordBatchReader.from_stream
+                yield lambda expression: iter(read_stream(backend.con.sql(backend.compile(expression))))
+            else:
+                yield lambda expression: iter(backend.to_pyarrow_batches(expression))
 
 
 @contextmanager
@@ -67,36 +70,20 @@ def quietly() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _postgres(backend: Any, address: str, *, steady: bool) -> Iterator[Ask]:
-    with reading_only(address, steady=steady) as read:
-
-        def ask(expression: Any) -> Iterator[pa.RecordBatch]:
-            with read(backend.compile(expression)) as reader:
-                yield from reader
-
-        yield ask
+def _read(answer: AbstractContextManager[pa.RecordBatchReader]) -> Iterator[pa.RecordBatch]:
+    with answer as reader:
+        yield from reader
 
 
-@contextmanager
-def _duckdb(backend: Any) -> Iterator[Ask]:
-    yield lambda expression: iter(pa.RecordBatchReader.from_stream(backend.con.sql(backend.compile(expression))))
-
-
-@contextmanager
-def _spark(backend: Any, *, steady: bool) -> Iterator[Ask]:
-    def ask(expression: Any) -> Iterator[pa.RecordBatch]:
-        frame = backend.raw_sql(backend.compile(expression))
-        if not steady:
-            with quietly():
-                found = frame.toArrow()
-            yield from found.to_batches()
-            return
-        # one partition at a time: other ways to get Arrow from Spark collect the whole result first
-        for row in frame.mapInArrow(_serialiser(), "batch binary").toLocalIterator():
-            yield from pa.ipc.open_stream(row.batch)
-
-    yield ask
+def _of_spark(frame: Any, *, steady: bool) -> Iterator[pa.RecordBatch]:
+    if not steady:
+        with quietly():
+            found = frame.toArrow()
+        yield from found.to_batches()
+        return
+    # one partition at a time: other ways to get Arrow from Spark collect the whole result first
+    for row in frame.mapInArrow(_serialiser(), "batch binary").toLocalIterator():
+        yield from pa.ipc.open_stream(row.batch)
 
 
 def _serialiser() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -113,8 +100,3 @@ def _serialiser() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatc
 
     serialised.__annotations__ = {}
     return serialised
-
-
-@contextmanager
-def _other(backend: Any) -> Iterator[Ask]:
-    yield lambda expression: iter(backend.to_pyarrow_batches(expression))

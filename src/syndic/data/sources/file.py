@@ -56,7 +56,10 @@ class ParquetSource:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the columns that every file has."""
-        found = [self._names(file) for file in self.files]
+        found = []
+        for file in self.files:
+            with reading(f"Parquet file {file.name}"):
+                found.append(pq.read_schema(file).names)
         return tuple(name for name in found[0] if all(name in names for names in found))
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
@@ -81,10 +84,6 @@ class ParquetSource:
         """Return the kind and the first file's name."""
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         return f"Parquet file {self.files[0].name}{more}"
-
-    def _names(self, file: Path) -> list[str]:
-        with reading(f"Parquet file {file.name}"):
-            return list(pq.read_schema(file).names)
 
 
 @final

@@ -64,7 +64,8 @@ def open_ibis(spec: SourceSpec) -> IbisSource:
     with masked(f"{kind or 'the engine'} through ibis: {UNREADABLE}"), quietly():
         backend = _connect(address, kind)
         try:
-            rows = _rows(backend, spec)
+            database, _, table = (spec.table or "").rpartition(".")
+            rows = backend.table(table, database=database or None) if table else backend.sql(spec.query)
         finally:
             if backend.name == "postgres":
                 backend.disconnect()
@@ -98,13 +99,6 @@ def _connect(address: str, kind: str) -> Any:
         return ibis.connect(address)
     except ImportError as error:
         raise MissingExtraError(str(error.name or kind), "spark" if kind == "pyspark" else "ibis") from None
-
-
-def _rows(backend: Any, spec: SourceSpec) -> Any:
-    if spec.table is None:
-        return backend.sql(spec.query)
-    database, _, table = spec.table.rpartition(".")
-    return backend.table(table, database=database or None)
 
 
 def _address(backend: Any) -> str:

@@ -8,20 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
+import ibis
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from syndic.data.counting import CellCounter, cover
 from syndic.data.domain import Domain
-from syndic.data.factor import Factor
+from syndic.data.factor import Factor, SparseCounts, check_dense
 from syndic.data.people import Choice
 from syndic.data.schema import Schema
-from syndic.data.source import NotCounted, Source
+from syndic.data.source import NotCounted
 from syndic.data.sources.engine import Ask
 from syndic.data.sources.ibis import IbisSource
 from syndic.data.sources.pushdown_codes import Grouped, grouped
-from syndic.data.sparse import SparseCounts, check_dense
 
 # text with many spellings makes more groups than cells; with more than these, reading the rows once is faster
 SPELLINGS: Final = 4
@@ -37,11 +36,9 @@ class Recoding(Protocol):
     @property
     def domain_of_groups(self) -> Domain:
         """The columns with a level for each group."""
-        ...
 
     def recode(self, codes: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Return the groups of coded rows."""
-        ...
 
 
 @final
@@ -63,17 +60,19 @@ class Pushdown:
         domains = [domain.project(names) for names in cliques]
         check_dense(*domains)
         counts = [np.zeros(one.size, dtype=np.int64) for one in domains]
-        covering = cover(self.schema.domain, cliques)
+        groups_of_columns, homes = cover(self.schema.domain, cliques)
         with self.source.engine.asking(steady=False) as ask:
-            for place, home in enumerate(covering.groups):
-                tallies = self._few_tallies(ask, home)
+            for place, names in enumerate(groups_of_columns):
+                tallies = self._few_tallies(ask, names)
                 if tallies is None:
                     return None
-                wanted = [which for which, found in enumerate(covering.homes) if found == place]
+                wanted = [which for which, found in enumerate(homes) if found == place]
                 for codes, number in tallies:
                     coarse = codes if groups is None else groups.recode(codes)
                     for which in wanted:
-                        np.add.at(counts[which], _cells(domains[which], coarse, len(number)), number)
+                        wanted_codes = [coarse[name] for name in domains[which].names]
+                        cells = domains[which].index(wanted_codes) if wanted_codes else np.zeros(len(number), np.int64)
+                        np.add.at(counts[which], cells, number)
         return [Factor(one, table.reshape(one.sizes)) for one, table in zip(domains, counts, strict=True)]
 
     def cells(self, domain: Domain) -> SparseCounts | None:
@@ -141,7 +140,8 @@ class Pushdown:
 
     def _groups(self, ask: Ask, by: Mapping[str, Grouped], *, limited: bool) -> Iterator[Tally]:
         if not by:
-            yield from (({}, np.asarray(batch.column(0), dtype=np.int64)) for batch in ask(self._total()))
+            total = self.rows.aggregate(n=self.rows.count())
+            yield from (({}, np.asarray(batch.column(0), dtype=np.int64)) for batch in ask(total))
             return
         places = {f"g{place}": one.expression for place, one in enumerate(by.values())}
         coded = self.rows.select(**places)
@@ -152,44 +152,20 @@ class Pushdown:
             seen += len(batch)
             if limited and seen > most:
                 raise NotCounted
-            codes = {name: self._codes(name, one, batch.column(place)) for place, (name, one) in enumerate(by.items())}
+            codes = {
+                name: self.schema[name].encode(found) if one.raw else np.asarray(found, dtype=np.int64)
+                for (name, one), found in zip(by.items(), batch.columns, strict=False)
+            }
             yield codes, np.asarray(batch.column(len(by)), dtype=np.int64)
 
-    def _codes(self, name: str, one: Grouped, found: pa.Array) -> NDArray[Any]:
-        return self.schema[name].encode(found) if one.raw else np.asarray(found, dtype=np.int64)
 
-    def _total(self) -> Any:
-        return self.rows.aggregate(n=self.rows.count())
-
-
-def pushdown(
-    schema: Schema,
-    source: Source,
-    person: str | None,
-    rows_per_person: int,
-    choose: Choice = "first",
-    size: int | None = None,
-) -> Pushdown | None:
-    """Return what counts in the source's own engine; None where the rows must be streamed."""
-    if not isinstance(source, IbisSource) or not source.engine.counts:
-        return None
-    rows = source.rows if person is None else _chosen_rows(source, person, rows_per_person, choose)
-    return None if rows is None else Pushdown(schema, source, rows, size)
-
-
-def _chosen_rows(source: IbisSource, person: str, most: int, choose: Choice) -> Any | None:
+def chosen_rows(source: IbisSource, person: str, most: int, choose: Choice) -> Any | None:
     """Return the first or last rows of each person in the declared order.
 
     None without an order, where ids need reading, for random rows, as engines have no keyed choice, and weighted ones.
     """
     if choose in ("random", "weighted") or not source.order or not source.rows[person].type().is_integer():
         return None
-    import ibis  # noqa: PLC0415
-
     place = ibis.row_number().over(group_by=source.rows[person], order_by=source.ordering(last=choose == "last"))
     numbered = source.rows.mutate(syndic_place=place)
     return numbered.filter(numbered[person].notnull(), numbered["syndic_place"] < most)
-
-
-def _cells(domain: Domain, codes: Mapping[str, NDArray[Any]], rows: int) -> NDArray[np.int64]:
-    return domain.index([codes[name] for name in domain.names]) if domain.names else np.zeros(rows, dtype=np.int64)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+import ibis
 import numpy as np
 
 from syndic.data.column import Boolean, Categorical, Listed
@@ -65,8 +66,6 @@ def _is_whole(column: Column, kind: Any) -> bool:
 
 
 def _code(column: Column, value: Any, engine: str) -> Any | None:
-    import ibis  # noqa: PLC0415
-
     kind = value.type()
     if kind.is_decimal():
         return _of_decimal(column, value, engine) if isinstance(column, Integer | Real) else None
@@ -84,7 +83,7 @@ def _of_number(column: Column, value: Any) -> Any | None:
     number = value.cast("float64")
     missing = number.isnull() | number.isnan() if value.type().is_floating() else value.isnull()
     if isinstance(column, Date):
-        return _constant(column.missing_code)
+        return ibis.literal(column.missing_code)
     if isinstance(column, Boolean):
         return _chosen(number, {0.0: 0, 1.0: 1}, missing, column.missing_code, column.missing_code)
     if isinstance(column, Listed):
@@ -92,10 +91,6 @@ def _of_number(column: Column, value: Any) -> Any | None:
         # numbers are cut as texts, at home
         few = len(keys) <= MOST_LISTED and not (isinstance(column, Categorical) and column.prefix)
         return _chosen(number, keys, missing, column.missing_code, column.outside_code) if few else None
-    return _of_bounded(column, number, missing)
-
-
-def _of_bounded(column: Integer | Real, number: Any, missing: Any) -> Any | None:
     if isinstance(column, Integer) and column.levels == column.upper - column.lower + 1:
         return _each_integer(column, number, missing)
     if isinstance(column, Real) and MANY_BORDERS < column.levels <= MOST_STEPS:
@@ -115,10 +110,10 @@ def _of_decimal(column: Integer | Real, value: Any, engine: str) -> Any | None:
     def reaches(border: float) -> Any:
         least = _least_decimal(border, kind.scale)
         if abs(least) >= 10**kind.precision:
-            return _constant(least < 0)
+            return ibis.literal(least < 0)
         digits = f"{abs(least):0{kind.scale + 1}d}"
         point = len(digits) - kind.scale
-        return value >= _constant(f"{'-' if least < 0 else ''}{digits[:point]}.{digits[point:]}").cast(kind)
+        return value >= ibis.literal(f"{'-' if least < 0 else ''}{digits[:point]}.{digits[point:]}").cast(kind)
 
     return _searched(column, reaches, missing)
 
@@ -134,7 +129,7 @@ def _least_decimal(border: float, scale: int) -> int:
 def _of_time(column: Column, value: Any) -> Any | None:
     kind = value.type()
     if isinstance(column, Boolean | Integer | Real):
-        return _constant(column.missing_code)
+        return ibis.literal(column.missing_code)
     # finer clocks end in the year 2262, before some borders
     if not isinstance(column, Date) or (kind.is_timestamp() and (kind.scale or 0) > 6):
         return None
@@ -146,11 +141,11 @@ def _of_time(column: Column, value: Any) -> Any | None:
         # a date is its midnight: it reaches a later time on the next day
         text = str(moment.astype("datetime64[s]") + (86_399 if kind.is_date() and not fraction else 0))
         clock = f" {text[11:]}{fraction}{'+00:00' if zoned else ''}"
-        return _constant(text[:10] + ("" if kind.is_date() else clock)).cast(kind)
+        return ibis.literal(text[:10] + ("" if kind.is_date() else clock)).cast(kind)
 
     def reaches(border: float) -> Any:
         moment = np.int64(border).astype(column.clock)
-        return value >= at(moment) if moment < _AFTER else _constant(value=False)
+        return value >= at(moment) if moment < _AFTER else ibis.literal(value=False)
 
     missing = value.isnull() | (value < at(_FIRST)) | (value > at(_AFTER - np.timedelta64(1, "s"), ".999999"))
     return _searched(column, reaches, missing)
@@ -164,26 +159,20 @@ def _searched(column: Bounded, reaches: Reaches, missing: Any) -> Any | None:
 
 
 def _halved(borders: Sequence[float], first: int, reaches: Reaches) -> Any:
-    import ibis  # noqa: PLC0415
-
     if not borders:
-        return _constant(first)
+        return ibis.literal(first)
     middle = len(borders) // 2
     above = _halved(borders[middle + 1 :], first + middle + 1, reaches)
     return ibis.ifelse(reaches(borders[middle]), above, _halved(borders[:middle], first, reaches))
 
 
 def _bounded(column: Bounded, reaches: Reaches, missing: Any, code: Any) -> Any:
-    import ibis  # noqa: PLC0415
-
     if column.outside == "missing":
         missing = missing | ~reaches(column.lowest()) | reaches(column.beyond())
     return ibis.ifelse(missing, column.missing_code, code)
 
 
 def _each_integer(column: Integer, number: Any, missing: Any) -> Any:
-    import ibis  # noqa: PLC0415
-
     lower, upper = _float(column.lower), _float(column.upper)
     # NaN cannot be cast to an integer, and an engine may try before it filters missing values
     inside = ibis.ifelse(missing | (number < lower), lower, ibis.ifelse(number > upper, upper, number))
@@ -193,8 +182,6 @@ def _each_integer(column: Integer, number: Any, missing: Any) -> Any:
 
 def _each_step(column: Real, number: Any, missing: Any) -> Any | None:
     """Return the bin by division, put right by its own borders; None where those are no multiples of a step."""
-    import ibis  # noqa: PLC0415
-
     step, lower, upper = (column.upper - column.lower) / column.levels, _float(column.lower), _float(column.upper)
     if column.borders() != (np.arange(1, column.levels) * step + column.lower).tolist():
         return None
@@ -209,26 +196,16 @@ def _each_step(column: Real, number: Any, missing: Any) -> Any | None:
 
 
 def _chosen(number: Any, codes: Mapping[float, int], missing: Any, missing_code: int, outside: int) -> Any:
-    import ibis  # noqa: PLC0415
-
-    branches = [(number == _float(key), _constant(code)) for key, code in codes.items()]
-    return ibis.cases((missing, _constant(missing_code)), *branches, else_=outside)
+    branches = [(number == _float(key), ibis.literal(code)) for key, code in codes.items()]
+    return ibis.cases((missing, ibis.literal(missing_code)), *branches, else_=outside)
 
 
 def _float(border: float) -> Any:
-    return _constant(repr(float(border))).cast("float64")
-
-
-def _constant(value: str | int) -> Any:
-    import ibis  # noqa: PLC0415
-
-    return ibis.literal(value)
+    return ibis.literal(repr(float(border))).cast("float64")
 
 
 def _bytes(value: Any, engine: str) -> Any:
     """Return a text's bytes: texts that differ may be equal in the engine's language."""
-    import ibis  # noqa: PLC0415
-
     if engine == "pyspark":
         return value.cast("binary")
     if engine == "postgres":

@@ -319,9 +319,8 @@ def _leaf_table(plan: DistdiffgenPlan, cut: Cut, values: NDArray[np.float64], va
     """Return the opened leaves: an axis for every column that was specialised, and one for the class."""
     left, right = (plan.domain(party, cut) for party in plan.trees)
     table = values.reshape([plan.width(party, cut) for party in plan.trees])[: left.size, : right.size]
-    merged = left.merge(right)
-    domain = merged.project(name for name, size in zip(merged.names, merged.sizes, strict=True) if size > 1)
-    return Measurement(domain.names, table.reshape(domain.sizes), variance)
+    sizes = {name: one[name] for one in (left, right) for name in one.names if one[name] > 1}
+    return Measurement(tuple(sizes), table.reshape(tuple(sizes.values())), variance)
 
 
 def _draw_rows(

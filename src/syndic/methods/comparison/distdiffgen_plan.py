@@ -11,18 +11,8 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Schema
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import (
-    ALIGNED,
-    GROUPS,
-    PARTNERS,
-    TOGETHER,
-    UNCHECKED_ROWS,
-    WRONG_TRIPLES,
-    Disclosure,
-    Plan,
-    Resources,
-    product_sees,
-)
+from syndic.kernel import ALIGNED, GROUPS, PARTNERS, Disclosure, Plan, Resources
+from syndic.kernel.disclosure import TOGETHER, UNCHECKED_ROWS, WRONG_TRIPLES, product_sees
 from syndic.methods.layout import layout_of, same_people
 from syndic.methods.synthesis.account import Account, RoundNoise, against_parties
 from syndic.methods.synthesis.cut import CutRound, plan_round

@@ -8,19 +8,8 @@ from math import isqrt
 from typing import Final, final
 
 from syndic.data import Domain
-from syndic.kernel import (
-    ALIGNED,
-    GROUPS,
-    TOGETHER,
-    UNCHECKED_ROWS,
-    WRONG_TRIPLES,
-    Disclosure,
-    Plan,
-    Resources,
-    Terms,
-    product_sees,
-    schema_of,
-)
+from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, schema_of
+from syndic.kernel.disclosure import TOGETHER, UNCHECKED_ROWS, WRONG_TRIPLES, product_sees
 from syndic.methods.layout import Names, layout_of, same_people
 from syndic.methods.synthesis.account import Account, RoundNoise, against_parties
 from syndic.methods.synthesis.cut import CutRound, plan_round

@@ -17,13 +17,13 @@ from syndic.kernel import (
     Member,
     Party,
     Plan,
-    ReadFrom,
     Resources,
     Terms,
     everybody,
     member,
     schema_of,
 )
+from syndic.kernel.terms import ReadFrom
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.measure import Question, answer_of
 from syndic.methods.synthesis.rounds import Answer, RoundCounts

@@ -39,12 +39,12 @@ from syndic.kernel import (
     Session,
     Terms,
     budgets_of,
-    granted,
     groups_of,
     member,
     people_of,
     step,
 )
+from syndic.kernel.cut import granted
 from syndic.methods.estimate.plan import FINE, EstimatePlan, Law, Layout, Share, layout_of
 from syndic.methods.estimate.published import PublishedLaplace
 from syndic.methods.estimate.result import (

@@ -23,7 +23,6 @@ from syndic.kernel import (
     Resources,
     beyond_unit,
     everybody,
-    granted,
     groups_of,
     member,
     not_covered,
@@ -31,6 +30,7 @@ from syndic.kernel import (
     picture,
     shared_people,
 )
+from syndic.kernel.cut import granted
 from syndic.methods.estimate.published import PublishedLaplace
 from syndic.methods.estimate.result import NoisyMean, stacked
 from syndic.model import AnyFamily, Multinomial

@@ -14,20 +14,18 @@ from syndic.kernel import (
     Disclosure,
     Plan,
     Resources,
-    averaged_in_words,
     beyond_unit,
     budgets_of,
     change_of,
     covered,
     not_covered,
-    of_coordinator,
     of_products,
     picture,
     shared_people,
     trust_with_groups,
-    units_of,
-    without_coordinator,
 )
+from syndic.kernel.cut import averaged_in_words
+from syndic.kernel.disclosure import of_coordinator, units_of, without_coordinator
 from syndic.methods.layout import Counts, Drawn, Parts, TableLayout, TableNoise
 from syndic.mpc.masked_sum import MaskedSum
 from syndic.mpc.product import SecureProduct

@@ -43,7 +43,7 @@ class MarginalTables(Result):
         """Return the table of some columns, in the order given."""
         for table in self.tables:
             if set(table.domain.names) == set(names):
-                return table.transpose(names)
+                return table.project(names)
         raise InputError(f"there is no table of {' and '.join(names)}")
 
     def files(self) -> Mapping[str, Any]:

@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.kernel import Terms, budgets_of, without_coordinator
+from syndic.kernel import Terms, budgets_of
+from syndic.kernel.disclosure import without_coordinator
 from syndic.methods.synthesis.measure import Question
 from syndic.model.markov.counts import Names
 from syndic.model.markov.parity import most_flipped

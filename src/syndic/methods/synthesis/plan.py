@@ -10,18 +10,16 @@ from syndic.kernel import (
     Disclosure,
     Plan,
     Resources,
-    averaged_in_words,
     beyond_unit,
     change_of,
     not_covered,
-    of_coordinator,
     of_products,
     picture,
     shared_people,
-    some_lack,
     trust_with_groups,
-    units_of,
 )
+from syndic.kernel.cut import averaged_in_words, some_lack
+from syndic.kernel.disclosure import of_coordinator, units_of
 from syndic.methods.synthesis.account import Account, against_parties
 from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, check_question

@@ -57,12 +57,12 @@ def parity_sums(
     Few tables of many columns contain all sets. The Walsh-Hadamard transform of one has the parities of all its sets.
     """
     domain = halves.domain_of_groups
-    covering = cover(domain, sets)
-    transforms = [_walsh(one.values) for one in count(list(covering.groups))]
+    groups, homes = cover(domain, sets)
+    transforms = [_walsh(one.values) for one in count(groups)]
     found = []
-    for home, names in zip(covering.homes, sets, strict=True):
+    for home, names in zip(homes, sets, strict=True):
         # a column of one half has the sign +1 throughout
-        signs = tuple(int(name in names and domain[name] > 1) for name in covering.groups[home])
+        signs = tuple(int(name in names and domain[name] > 1) for name in groups[home])
         found.append(transforms[home][signs])
     return np.array(found, dtype=np.int64)
 

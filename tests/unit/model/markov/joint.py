@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -13,13 +14,20 @@ from syndic.model.markov import Impossible, MarkovField, Measurement, plan_tree
 Floats = NDArray[np.float64]
 
 
+def expanded(factor: Factor, domain: Domain) -> NDArray[Any]:
+    """Return a factor's values repeated over the columns that only the domain has."""
+    ordered = factor.project(name for name in domain.names if name in factor.domain).values
+    shape = [size if name in factor.domain else 1 for name, size in zip(domain.names, domain.sizes, strict=True)]
+    return np.broadcast_to(ordered.reshape(shape), domain.sizes)
+
+
 def joint(field: MarkovField) -> Factor:
     """Return the expected counts of every cell, by exp of the sum of the potentials."""
     logs = np.zeros(field.domain.sizes)
     for one in field.potentials:
-        logs = logs + one.expand(field.domain).values
+        logs = logs + expanded(one, field.domain)
     for zero in field.impossible:
-        cells = Factor(field.domain.project(zero.names), zero.cells).expand(field.domain).values
+        cells = expanded(Factor(field.domain.project(zero.names), zero.cells), field.domain)
         logs = np.where(cells, -np.inf, logs)
     values = np.exp(logs - logs.max())
     return Factor(field.domain, field.total * values / values.sum())

@@ -24,7 +24,7 @@ from syndic.model.markov import (
 from syndic.model.markov.measurement import in_groups
 from syndic.model.markov.optimise import Optimiser, dual
 from syndic_lab.bench.model.mirror import mirror
-from unit.model.markov.joint import column_sets, domains, joint, noisy
+from unit.model.markov.joint import column_sets, domains, expanded, joint, noisy
 
 OPTIMISERS: list[Optimiser] = [dual, mirror]
 DOMAIN = Domain(tuple("abcd"), (3, 2, 4, 2))
@@ -46,7 +46,7 @@ def least_loss(domain: Domain, tables: list[Measurement], total: float) -> float
         for one in tables:
             rest = (counts.project(one.names).values - one.values) / one.variance
             value += 0.5 * float(np.sum(rest**2) * one.variance)
-            gradient += Factor(domain.project(one.names), rest).expand(domain).values
+            gradient += expanded(Factor(domain.project(one.names), rest), domain)
         inner = counts.values * (gradient - np.sum(counts.values * gradient) / total)
         return value, inner.reshape(-1)
 

@@ -15,7 +15,7 @@ from syndic.model.markov.clique import cover
 from syndic.model.markov.kernels import Kernels, NumpyKernels, kernels
 from syndic.model.markov.measurement import in_order
 from syndic.model.markov.passes import Passes
-from unit.model.markov.joint import column_sets, domains
+from unit.model.markov.joint import column_sets, domains, expanded
 
 KERNELS = [kernels(), NumpyKernels()]
 
@@ -23,7 +23,7 @@ KERNELS = [kernels(), NumpyKernels()]
 def marginals(domain: Domain, sets: list[tuple[str, ...]], logs: list[np.ndarray]) -> np.ndarray:
     whole = np.zeros(domain.sizes)
     for names, one in zip(sets, logs, strict=True):
-        whole = whole + Factor(domain.project(names), one).expand(domain).values
+        whole = whole + expanded(Factor(domain.project(names), one), domain)
     weights = np.exp(whole - whole.max())
     shares = Factor(domain, weights / weights.sum())
     return np.concatenate([shares.project(names).values.reshape(-1) for names in sets])

@@ -12,8 +12,8 @@ from scipy.special import expit
 from syndic.advice.budgets import scaled
 from syndic.advice.law import homm_of
 from syndic.data import Categorical, SparseCounts, decode_rows
+from syndic.data.factor import gather
 from syndic.data.schema import Column
-from syndic.data.sparse import gather
 from syndic.methods.histogram.homm import HommPlan, PublishedLaplace
 from syndic.noise import DiscreteGaussian, DiscreteLaplace, SparseHistogram
 from syndic.random import SimulationRandomness
