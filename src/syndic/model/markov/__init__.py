@@ -8,7 +8,7 @@ from syndic.model.markov.graph import triangulate
 from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.measurement import Impossible, Measurement, estimate_total
 from syndic.model.markov.privmrf import PrivMRF
-from syndic.model.markov.select import Adaptive, GrowingModel, OneShot, RoundLimit
+from syndic.model.markov.select import Adaptive, GrowingModel, RoundLimit
 from syndic.model.markov.tree import JunctionTree, plan_tree
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "JunctionTree",
     "MarkovField",
     "Measurement",
-    "OneShot",
     "PrivMRF",
     "RoundLimit",
     "Synthesis",

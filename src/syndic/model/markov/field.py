@@ -17,7 +17,7 @@ from syndic.data import Domain, Factor
 from syndic.document import Document, from_json, to_json
 from syndic.errors import InputError
 from syndic.model.markov.log_space import calibrate
-from syndic.model.markov.measurement import Impossible, check_shape, in_order
+from syndic.model.markov.measurement import Impossible, in_order
 from syndic.model.markov.pairs import pair_tables
 from syndic.model.markov.query import Queries
 from syndic.model.markov.sample import sample_rows
@@ -64,20 +64,12 @@ class MarkovField:
         """Each clique's probabilities, consistent with each other; computed once."""
         if "beliefs" not in self.cache:
             arrays = [np.empty(self.domain.project(clique).sizes) for clique in self.tree.cliques]
-            self.cache["log_total"] = calibrate(self.tree, *self._tables(), arrays)
+            potentials = [in_order(self.domain, one.domain.names, one.values) for one in self.potentials]
+            impossible = [in_order(self.domain, zero.names, zero.cells) for zero in self.impossible]
+            calibrate(self.tree, potentials, impossible, arrays)
             self.cache["beliefs"] = tuple(arrays)
         found: tuple[NDArray[np.float64], ...] = self.cache["beliefs"]
         return found
-
-    def _tables(self) -> tuple[list[tuple[tuple[str, ...], NDArray[Any]]], list[tuple[tuple[str, ...], NDArray[Any]]]]:
-        for one in self.potentials:
-            check_shape(self.domain, one.domain.names, one.values)
-        for zero in self.impossible:
-            check_shape(self.domain, zero.names, zero.cells)
-        return (
-            [in_order(self.domain, one.domain.names, one.values) for one in self.potentials],
-            [in_order(self.domain, zero.names, zero.cells) for zero in self.impossible],
-        )
 
     @cached_property
     def _queries(self) -> Queries:

@@ -10,7 +10,7 @@ releases have Gaussian noise, in one account of mu^2:
 
 The authors' program releases the number of rows with a hundredth of the noise that its share of the budget requires,
 adds up R-scores of wrong pairs, and lowers the weight of candidates by their place in a list instead of their score.
-These errors are corrected here; `as_published` restores them and charges their cost, which is many times the budget.
+These errors, which cost many times the budget, are corrected here.
 """
 
 import math
@@ -21,7 +21,6 @@ from typing import final
 import numpy as np
 
 from syndic.document import Document
-from syndic.errors import InputError
 from syndic.model.markov.counts import Names, Synthesis
 from syndic.model.markov.curator import Curator
 from syndic.model.markov.field import MarkovField
@@ -52,7 +51,6 @@ class PrivMRF(Document):
         most_columns: The most columns of a candidate table.
         queries: The most candidates that are scored in a step.
         iterations: The most passes of the last fit; fits in between take a third.
-        as_published: With the errors of the authors' program, for simulation only.
     """
 
     structure_share: Fraction = Fraction(1, 10)
@@ -64,7 +62,6 @@ class PrivMRF(Document):
     most_columns: int = 6
     queries: int = 400
     iterations: int = 600
-    as_published: bool = False
 
     def __post_init__(self) -> None:
         if not (
@@ -79,12 +76,9 @@ class PrivMRF(Document):
         generator: np.random.Generator,
         *,
         zeros: Sequence[Impossible] = (),
-        threads: int = 2,
     ) -> Synthesis:
         """Measure, choose and fit; `generator` makes random choices that privacy does not depend on."""
-        if self.as_published and not curator.simulated:
-            raise InputError("as_published spends many times the budget: it is for simulation only")
-        return _Run(self, curator, mu_squared, generator, zeros, threads).synthesis()
+        return _Run(self, curator, mu_squared, generator, zeros).synthesis()
 
 
 class _Run:
@@ -97,15 +91,13 @@ class _Run:
         mu_squared: Fraction,
         generator: np.random.Generator,
         zeros: Sequence[Impossible],
-        threads: int,
     ) -> None:
         self.settings, self.curator, self.mu_squared = settings, curator, mu_squared
-        self.generator, self.zeros, self.threads = generator, tuple(zeros), threads
+        self.generator, self.zeros = generator, tuple(zeros)
         self.domain, self.plain = curator.domain, Grouping.none(curator.domain)
-        self.total, scores = self.structure_scores()
-        self.scores = scores
+        self.total, self.scores = self.structure_scores()
         sets = attribute_graph(
-            scores, [zero.names for zero in zeros], largest=settings.largest_clique, most_cells=settings.cells
+            self.scores, [zero.names for zero in zeros], largest=settings.largest_clique, most_cells=settings.cells
         )
         self.tree = plan_tree(self.domain, sets)
         self.rounds: list[list[Measurement]] = []
@@ -114,16 +106,11 @@ class _Run:
         """Return the number of rows and the R-scores, charged to the structure's share."""
         share = self.settings.structure_share * self.mu_squared
         people = share * PEOPLE_SHARE if self.curator.people is None else Fraction(0)
-        if self.settings.as_published and self.curator.people is None:
-            total = self.curator.noisy_people(share / PEOPLE_SHARE)
-            people = Fraction(0)
-        else:
-            total = self.curator.noisy_people(people)
-        total = max(1.0, total)
+        total = max(1.0, self.curator.noisy_people(people))
         pairs = pairs_of(self.domain.names)
         noisy = self.curator.associations(pairs, share - people) / total if pairs else np.zeros(0)
         found = {frozenset(names): float(score) for names, score in zip(pairs, noisy, strict=True)}
-        return total, Scores(self.domain, found, by_position=self.settings.as_published)
+        return total, Scores(self.domain, found)
 
     def synthesis(self) -> Synthesis:
         """Measure first tables, then refine step by step with the tables furthest from the model."""
@@ -172,8 +159,7 @@ class _Run:
         distances = self.curator.distances(names, expected, budget)
         order = [names[place] for place in np.argsort(-distances, kind="stable")]
         chosen = order[:quota]
-        listed = names if self.settings.as_published else order
-        for one in listed[len(listed) // 2 :]:
+        for one in order[len(order) // 2 :]:
             weights[one] /= 2
         for one in chosen:
             del weights[one]
@@ -194,7 +180,6 @@ class _Run:
             zeros=self.zeros,
             iterations=self.settings.iterations if last else self.settings.iterations // 3,
             target=LAST_TARGET if last else TARGET,
-            threads=self.threads,
         ).field
 
 
