@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from syndic.model.interval.question import Estimate
+from syndic.model.interval.wilson import WIDTH
 
 Floats = NDArray[np.float64]
 
@@ -95,7 +96,7 @@ class Sums:
         """Return whether functions of the sums are known well enough to divide by them."""
         return all(np.isfinite(one.value) and abs(one.value) > CLEAR * sqrt(sum(self.errors(one))) for one in found)
 
-    def statistic(self, found: Estimate, *, logarithm: bool = False, level: float = 0.95) -> Statistic:
+    def statistic(self, found: Estimate, *, logarithm: bool = False) -> Statistic:
         """Return the interval of a function of the sums, and the p-value of 0; none if a divisor is not clear.
 
         `logarithm`: `found` is the logarithm of what is returned.
@@ -104,7 +105,7 @@ class Sums:
             return Statistic()
         sampling, noise = self.errors(found)
         error = sqrt(sampling + noise)
-        width = float(scipy.special.ndtri(0.5 + level / 2)) * error
+        width = WIDTH * error
         ends = (found.value, found.value - width, found.value + width)
         value, lower, upper = (exp(min(end, 700.0)) for end in ends) if logarithm else ends
         return Statistic(

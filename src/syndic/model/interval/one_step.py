@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.model.interval.measured import Design, Measured, NoisyTable, NoValueError
-from syndic.model.interval.question import Estimate, Question, read_question
+from syndic.model.interval.question import MATHS, Estimate, Question, read_question
 
 Floats = NDArray[np.float64]
 
@@ -142,7 +142,7 @@ class _OneStep:
         self.check_divisors(found)
         logarithm = self.question.is_ratio and found.value > 0 and one.value > _CLEAR * one.error
         if logarithm:
-            one = self.corrected(found.through(np.log, lambda x: 1 / x))
+            one = self.corrected(found.through(*MATHS["log"]))
         ends = (one.value, one.value - self.times * one.error, one.value + self.times * one.error)
         value, low, high = (exp(end) for end in ends) if logarithm else ends
         return self.shown(one, value, low, high)
