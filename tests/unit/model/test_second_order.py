@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
-from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
+from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Objective, SmoothedHinge
 from syndic.model.erm.multiclass import (
     JointObjective,
     Softmax,
@@ -126,7 +126,7 @@ def test_shares_are_the_whole_budget(rounds: int) -> None:
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize(
-    ("loss", "models"), [(Logistic(), 1), (Softmax(), 3), (Logistic(), 3), (Squared(), 1), (Huber(0.5), 1)], ids=repr
+    ("loss", "models"), [(Logistic(), 1), (Softmax(), 3), (Logistic(), 3), (SQUARED, 1), (Huber(0.5), 1)], ids=repr
 )
 def test_one_person_moves_no_sum_further_than_its_reach(loss: Loss, models: int, neighbours: str) -> None:
     generator = np.random.default_rng(4)
@@ -178,7 +178,7 @@ def test_sums_are_exact_at_large_clips_too() -> None:
     generator = np.random.default_rng(0)
     rows = generator.random((40_000, 4)) / 2
     labels = generator.uniform(-1, 1, (40_000, 1))
-    scheme = Newton(objective=JointObjective(Squared(), 0.01, clip=1e3), shape=(1, 4), people=40_000)
+    scheme = Newton(objective=JointObjective(SQUARED, 0.01, clip=1e3), shape=(1, 4), people=40_000)
     weights = np.full((1, 4), 2.0**13)
     # few rows at a time are far from what double precision has room for
     parts = [
@@ -208,7 +208,7 @@ def minimiser(objective: JointObjective, rows: Numbers, labels: Numbers) -> Numb
         (Softmax(), 3, 2.0, 1e-4),
         (Logistic(), 3, 2.0, 1e-4),
         (SmoothedHinge(0.5), 2, 1.0, 1e-3),  # its curvature is only bounded, so steps are shorter
-        (Squared(), 2, 9.0, 1e-4),
+        (SQUARED, 2, 9.0, 1e-4),
     ],
     ids=repr,
 )

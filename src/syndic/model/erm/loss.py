@@ -8,7 +8,7 @@ still increases with the prediction, so it is the slope of another convex loss, 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import inf
-from typing import final
+from typing import ClassVar, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,15 +49,8 @@ class Loss(ABC):
 class Logistic(Loss):
     """log(1 + exp(-y z)) with y of -1 or +1."""
 
-    @property
-    def lipschitz(self) -> float:
-        """One."""
-        return 1.0
-
-    @property
-    def smoothness(self) -> float:
-        """A quarter."""
-        return 0.25
+    lipschitz: ClassVar[float] = 1.0
+    smoothness: ClassVar[float] = 0.25
 
     def value(self, predictions: Numbers, labels: Numbers) -> Numbers:
         """Return each record's loss."""
@@ -76,55 +69,20 @@ class Logistic(Loss):
 
 @final
 @dataclass(frozen=True)
-class Squared(Loss):
-    """(z - y)^2 / 2, the loss of ridge regression. Its slope is unbounded: `limited` to G it is a Huber loss."""
-
-    @property
-    def lipschitz(self) -> float:
-        """Infinite: one record can change the sum by any amount."""
-        return inf
-
-    @property
-    def smoothness(self) -> float:
-        """One."""
-        return 1.0
-
-    def value(self, predictions: Numbers, labels: Numbers) -> Numbers:
-        """Return each record's loss."""
-        return 0.5 * (predictions - labels) ** 2
-
-    def slope(self, predictions: Numbers, labels: Numbers) -> Numbers:
-        """Return the residual."""
-        return predictions - labels
-
-    def curvature(self, predictions: Numbers, labels: Numbers) -> Numbers:
-        """Return ones."""
-        return np.ones(np.broadcast_shapes(np.shape(predictions), np.shape(labels)))
-
-    def limited(self, bound: float) -> "Huber":
-        """Return the loss whose slope is this one's, clipped to `bound`."""
-        return Huber(threshold=bound)
-
-
-@final
-@dataclass(frozen=True)
 class Huber(Loss):
     """Quadratic for residuals up to the threshold, linear beyond."""
 
+    smoothness: ClassVar[float] = 1.0
     threshold: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_positive("threshold", self.threshold)
+        if not self.threshold > 0:
+            raise InputError(f"threshold ({self.threshold:g}) must be positive")
 
     @property
     def lipschitz(self) -> float:
         """The threshold."""
         return self.threshold
-
-    @property
-    def smoothness(self) -> float:
-        """One."""
-        return 1.0
 
     def value(self, predictions: Numbers, labels: Numbers) -> Numbers:
         """Return each record's loss."""
@@ -141,20 +99,20 @@ class Huber(Loss):
         return (np.abs(predictions - labels) < self.threshold).astype(np.float64)
 
 
+SQUARED: Final = Huber(inf)
+"""(z - y)^2 / 2, the loss of ridge regression. One record can change the sum of slopes by any amount."""
+
+
 @final
 @dataclass(frozen=True)
 class SmoothedHinge(Loss):
     """The hinge max(0, 1 - y z), its corner rounded by a parabola between 1 - h and 1 + h."""
 
+    lipschitz: ClassVar[float] = 1.0
     width: float = 0.5
 
     def __post_init__(self) -> None:
-        _check_positive("width", self.width)
-
-    @property
-    def lipschitz(self) -> float:
-        """One."""
-        return 1.0
+        check_positive("width", self.width)
 
     @property
     def smoothness(self) -> float:
@@ -192,8 +150,8 @@ class Objective:
     clip: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_positive("regularisation", self.regularisation)
-        _check_positive("clip", self.clip)
+        check_positive("regularisation", self.regularisation)
+        check_positive("clip", self.clip)
 
     def value(self, weights: Numbers, rows: Numbers, labels: Numbers) -> float:
         """Return the objective at `weights`. Private."""
@@ -227,6 +185,7 @@ class Objective:
             )
 
 
-def _check_positive(name: str, value: float) -> None:
+def check_positive(name: str, value: float) -> None:
+    """Refuse a number that is not positive and finite."""
     if not 0 < value < inf:
         raise InputError(f"{name} ({value:g}) must be positive and finite")

@@ -6,13 +6,12 @@ a whole row of slopes. One-versus-rest is any loss of two classes, for every cla
 """
 
 from dataclasses import dataclass
-from math import inf, sqrt
-from typing import final
+from math import sqrt
+from typing import ClassVar, final
 
 import numpy as np
 
-from syndic.errors import InputError
-from syndic.model.erm.loss import Loss, Numbers
+from syndic.model.erm.loss import Loss, Numbers, check_positive
 
 
 @final
@@ -20,15 +19,10 @@ from syndic.model.erm.loss import Loss, Numbers
 class Softmax(Loss):
     """-log of exp(z_y) / sum_k exp(z_k), the share of the record's own class."""
 
-    @property
-    def lipschitz(self) -> float:
-        """sqrt(2), the largest norm of a row of slopes p - e_y: reached if another class has all of p."""
-        return sqrt(2.0)
-
-    @property
-    def smoothness(self) -> float:
-        """A half: diag(p) - pp' is at most that (Boehning 1992)."""
-        return 0.5
+    # the largest norm of a row of slopes p - e_y is reached if another class has all of p
+    lipschitz: ClassVar[float] = sqrt(2.0)
+    # diag(p) - pp' is at most a half (Boehning 1992)
+    smoothness: ClassVar[float] = 0.5
 
     def value(self, predictions: Numbers, labels: Numbers) -> Numbers:
         """Return each record's loss."""
@@ -88,9 +82,8 @@ class JointObjective:
     clip: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("regularisation", "clip"):
-            if not 0 < getattr(self, name) < inf:
-                raise InputError(f"{name} ({getattr(self, name):g}) must be positive and finite")
+        check_positive("regularisation", self.regularisation)
+        check_positive("clip", self.clip)
 
     def value(self, weights: Numbers, rows: Numbers, labels: Numbers) -> float:
         """Return the objective at `weights`. Private."""

@@ -10,7 +10,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.model.erm.loss import Logistic, Objective, Squared
+from syndic.model.erm.loss import SQUARED, Logistic, Objective
 from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.second_order import Newton
 from syndic.privacy.account import gaussian_sigma
@@ -161,7 +161,7 @@ class Experiment:
     def _objective(self) -> Objective:
         if self.split.regression:
             # slopes are not clipped in the authors' program
-            return Objective(Squared(), self.regularisation, clip=1e12)
+            return Objective(SQUARED, self.regularisation, clip=1e12)
         return Objective(Logistic(), self.regularisation)
 
     def _trace(self, models: Numbers, reference: Numbers | None = None) -> Trace:
