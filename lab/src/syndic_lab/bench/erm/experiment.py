@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from syndic.model.erm.loss import SQUARED, Logistic, Objective
 from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.second_order import Newton
-from syndic.privacy.account import gaussian_sigma
 from syndic_lab.bench.erm.cohort import Cohort
 from syndic_lab.bench.erm.data import Split
 from syndic_lab.bench.erm.newton import newton_models
-from syndic_lab.bench.erm.noise_law import LawName
+from syndic_lab.bench.erm.noise_law import LawName, gaussian_sigma
 from syndic_lab.bench.erm.private import (
     GradientMethod,
     GradientNoise,

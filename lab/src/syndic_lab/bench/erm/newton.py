@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from syndic.model.erm.loss import Logistic, Loss
 from syndic.model.erm.multiclass import JointObjective, Softmax, one_against_others
 from syndic.model.erm.second_order import UNIT, Newton, follow
-from syndic.privacy.account import gaussian_sigma
 from syndic_lab.bench.erm import data as erm_data
+from syndic_lab.bench.erm.noise_law import gaussian_sigma
 from syndic_lab.bench.row import Row
 
 Numbers = NDArray[np.float64]
