@@ -25,7 +25,6 @@ from syndic.mpc.align.table import add
 from syndic.mpc.align.work import (
     AlignBox,
     AlignDone,
-    AlignMail,
     AlignTable,
     AlignTurn,
     SetsDone,
@@ -135,12 +134,12 @@ class PrivateIntersections(SubProtocol):
         return self.turn(party).align_vouch(party, message)
 
     @step(reveals="sealed")
-    def align_confirm(self, party: Party, message: AlignMail) -> Mail:
+    def align_confirm(self, party: Party, message: Mail) -> Mail:
         """Derive a key with every other party, equal if the results are equal, and seal a proof of knowing it."""
         return self.turn(party).align_confirm(party, message)
 
     @step(reveals="public")
-    def align_done(self, party: Party, message: AlignMail) -> AlignDone:
+    def align_done(self, party: Party, message: Mail) -> AlignDone:
         """Check that all parties found the same; then store the order and return the number, if it is told."""
         done = self.turn(party).align_done(party, message)
         party.remember(_DONE, SetsDone(done=self._finished(party) + 1))

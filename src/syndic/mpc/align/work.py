@@ -41,12 +41,6 @@ class AlignTable(Message):
     words: NDArray[np.uint64]
 
 
-class AlignMail(Message):
-    """Sealed messages of the other parties about their result, by sender."""
-
-    boxes: dict[str, bytes]
-
-
 class AlignDone(Message):
     """How many people are common, and a digest of their order, or neither. The same at every party."""
 
@@ -163,9 +157,8 @@ def neighbour_of(names: Sequence[str], name: str, away: int) -> str:
     return names[(names.index(name) + away) % len(names)]
 
 
-def inboxes_of(sent: Mapping[str, Mail]) -> dict[str, AlignMail]:
+def inboxes_of(sent: Mapping[str, Mail]) -> dict[str, Mail]:
     """Return, for each party, what the others sealed for it."""
     return {
-        name: AlignMail(boxes={sender: mail.boxes[name] for sender, mail in sent.items() if sender != name})
-        for name in sent
+        name: Mail(boxes={sender: mail.boxes[name] for sender, mail in sent.items() if sender != name}) for name in sent
     }
