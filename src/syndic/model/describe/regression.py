@@ -6,16 +6,14 @@ sampling covariance sum x x' (B - 2 m A + m^2 N), and its derivatives by A and N
 """
 
 from dataclasses import dataclass
-from math import exp, sqrt
+from math import sqrt
 from typing import Final, Literal, final
 
 import numpy as np
-import scipy
 
-from syndic.model.describe.sums import CLEAR, Floats, Statistic
+from syndic.model.describe.sums import CLEAR, Floats, Statistic, statistic_of
 from syndic.model.interval.measured import NoValueError
 from syndic.model.interval.regression import inverse_of
-from syndic.model.interval.wilson import WIDTH
 
 Kind = Literal["linear", "logistic", "poisson"]
 
@@ -40,12 +38,8 @@ class Fitted:
         value, error = float(self.coefficients[place]), sqrt(max(float(self.covariance[place, place]), 0.0))
         if self.hidden[place] or error == 0:
             return Statistic()
-        width = WIDTH * error
-        ends = [value, value - width, value + width]
-        middle, lower, upper = (exp(min(end, 700.0)) for end in ends) if exponential else ends
         sampled = sqrt(max(float(self.sampling[place, place]), 0.0))
-        p_value, widened = float(2 * scipy.special.ndtr(-abs(value) / error)), error / sampled if sampled > 0 else None
-        return Statistic(middle, lower, upper, p_value, widened)
+        return statistic_of(value, error, error / sampled if sampled > 0 else None, logarithm=exponential)
 
 
 @np.errstate(all="ignore")

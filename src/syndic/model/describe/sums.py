@@ -104,17 +104,16 @@ class Sums:
         if not self.clear(*found.divisors):
             return Statistic()
         sampling, noise = self.errors(found)
-        error = sqrt(sampling + noise)
-        width = WIDTH * error
-        ends = (found.value, found.value - width, found.value + width)
-        value, lower, upper = (exp(min(end, 700.0)) for end in ends) if logarithm else ends
-        return Statistic(
-            value=value,
-            lower=lower,
-            upper=upper,
-            p_value=float(2 * scipy.special.ndtr(-abs(found.value) / error)) if error > 0 else None,
-            widened=sqrt(1 + noise / sampling) if sampling > 0 else None,
-        )
+        widened = sqrt(1 + noise / sampling) if sampling > 0 else None
+        return statistic_of(found.value, sqrt(sampling + noise), widened, logarithm=logarithm)
+
+
+def statistic_of(value: float, error: float, widened: float | None, *, logarithm: bool) -> Statistic:
+    """Return a number with this standard error, and the p-value of 0; of a `logarithm`, what it is of."""
+    ends = (value, value - WIDTH * error, value + WIDTH * error)
+    middle, lower, upper = (exp(min(end, 700.0)) for end in ends) if logarithm else ends
+    p_value = float(2 * scipy.special.ndtr(-abs(value) / error)) if error > 0 else None
+    return Statistic(middle, lower, upper, p_value, widened)
 
 
 def quadratic(values: Floats, covariance: Floats) -> ChiSquared | None:

@@ -3,7 +3,7 @@
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf, prod
 from pathlib import Path
@@ -57,19 +57,15 @@ class MarkovField:
     potentials: tuple[Factor, ...]
     total: float
     impossible: tuple[Impossible, ...] = ()
-    cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    @property
+    @cached_property
     def beliefs(self) -> tuple[NDArray[np.float64], ...]:
-        """Each clique's probabilities, consistent with each other; computed once."""
-        if "beliefs" not in self.cache:
-            arrays = [np.empty(self.domain.project(clique).sizes) for clique in self.tree.cliques]
-            potentials = [in_order(self.domain, one.domain.names, one.values) for one in self.potentials]
-            impossible = [in_order(self.domain, zero.names, zero.cells) for zero in self.impossible]
-            calibrate(self.tree, potentials, impossible, arrays)
-            self.cache["beliefs"] = tuple(arrays)
-        found: tuple[NDArray[np.float64], ...] = self.cache["beliefs"]
-        return found
+        """Each clique's probabilities, consistent with each other; a fit sets them."""
+        arrays = [np.empty(self.domain.project(clique).sizes) for clique in self.tree.cliques]
+        potentials = [in_order(self.domain, one.domain.names, one.values) for one in self.potentials]
+        impossible = [in_order(self.domain, zero.names, zero.cells) for zero in self.impossible]
+        calibrate(self.tree, potentials, impossible, arrays)
+        return tuple(arrays)
 
     @cached_property
     def _queries(self) -> Queries:

@@ -93,7 +93,7 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
         for part, slot in zip(map(domain.project, passes.sets), passes.slots, strict=False)
     )
     field = MarkovField(domain, tree, potentials, total, tuple(Impossible(*zero) for zero in impossible))
-    field.cache["beliefs"] = beliefs
+    vars(field)["beliefs"] = beliefs
     return Fitted(field, loss, used)
 
 
