@@ -54,14 +54,6 @@ class Toss(Message):
     pieces: dict[str, bytes]
 
 
-class _Own(Message):
-    piece: bytes
-
-
-class _Seen(Message):
-    commitments: dict[str, bytes]
-
-
 def toss_commitment(piece: bytes, *, study: str, label: str, party: str) -> bytes:
     """Return the commitment to a piece: binding for its party, and hiding, as a piece is 32 uniform bytes."""
     return hashlib.sha256(context("toss piece", study, label, party, piece)).digest()
@@ -98,7 +90,7 @@ class PublicToss(SubProtocol):
         """Draw a piece of a public coin toss and publish a commitment to it."""
         self._begin(party, message.label, 1)
         piece = party.key_randomness("toss").bytes(KEY_BYTES)
-        party.remember(f"toss {self.label} own", _Own(piece=piece))
+        party.remember(f"toss {self.label} own", TossPiece(piece=piece))
         return TossCommitment(commitment=self._commitment(party, piece))
 
     @step(reveals="public")
@@ -106,17 +98,18 @@ class PublicToss(SubProtocol):
         """Publish this party's piece of the toss, now that every party is committed to its own."""
         commitments = message.commitments
         self._begin(party, message.label, 2)
-        own = party.recall(f"toss {self.label} own", _Own)
+        own = party.recall(f"toss {self.label} own", TossPiece)
         names = {member.name for member in party.terms.parties}
         if commitments.keys() != names or commitments[party.name] != self._commitment(party, own.piece):
             raise RefusedError(f"the commitments for the toss '{self.label}' are incomplete or were changed")
-        party.remember(f"toss {self.label} seen", _Seen(commitments=commitments))
-        return TossPiece(piece=own.piece)
+        party.remember(f"toss {self.label} seen", message)
+        return own
 
     def check(self, party: Party, toss: Toss) -> bytes:
         """Check every piece against the commitment that this party received, and return the tossed bytes."""
         self._begin(party, toss.label, 3)
-        check_pieces(toss, party.recall(f"toss {self.label} seen", _Seen).commitments, study=party.study)
+        seen = party.recall(f"toss {self.label} seen", TossCommitments)
+        check_pieces(toss, seen.commitments, study=party.study)
         return tossed(toss, study=party.study)
 
     def run(self, session: Session) -> Toss:

@@ -1,6 +1,5 @@
 """Multiclass losses against finite differences; the few-round method against its sensitivity and the true minimiser."""
 
-from fractions import Fraction
 from math import sqrt
 
 import numpy as np
@@ -19,7 +18,7 @@ from syndic.model.erm.multiclass import (
     one_against_others,
     shares,
 )
-from syndic.model.erm.second_order import STEPS, UNIT, Newton, follow
+from syndic.model.erm.second_order import CURVATURE_SHARE, STEPS, UNIT, Newton, follow
 from syndic.model.erm.solve import minimise
 
 Numbers = NDArray[np.float64]
@@ -121,7 +120,7 @@ def test_shares_are_the_whole_budget(rounds: int) -> None:
     for number in scheme.matrices:
         # what the matrix part of one noise costs is the share planned for it
         part = (scheme._matrix_reach(number, scheme.weight(number)) / float(scheme.reach(number))) ** 2
-        assert part * float(scheme.share(number)) == pytest.approx(float(scheme.curvature_share) / len(scheme.matrices))
+        assert part * float(scheme.share(number)) == pytest.approx(float(CURVATURE_SHARE) / len(scheme.matrices))
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
@@ -269,7 +268,5 @@ def test_sixteen_noisy_rounds_are_as_good_as_many_of_gradient_descent() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InputError, match="at least 1"):
         newton(Logistic(), 1, 0)
-    with pytest.raises(InputError, match="curvature_share"):
-        Newton(objective=JointObjective(Logistic(), 0.1), shape=(1, 2), people=5, curvature_share=Fraction(0))
     with pytest.raises(InputError, match="clip"):
         JointObjective(Logistic(), 0.1, clip=0.0)

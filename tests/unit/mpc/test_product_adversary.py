@@ -25,7 +25,7 @@ from syndic.mpc import dealer, product, product_messages
 from syndic.mpc.extension import Extension
 from syndic.mpc.key import PublicKey, context, derive
 from syndic.mpc.mask import expand
-from syndic.mpc.order import _Stage
+from syndic.mpc.order import Stage
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import ProductChallenge, ProductOpening, ProductProof
 from syndic.mpc.proof import OneHotProof
@@ -85,7 +85,7 @@ def cheating(monkeypatch: pytest.MonkeyPatch, rows: Matrix, *, when: str = "") -
     stages = {"product_masked": 2, "product_proved": 3, "product_multiplied": 4}
 
     def cheat(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> Matrix:
-        stage = party.recall("product stage", _Stage).done
+        stage = party.recall("product stage", Stage).done
         lies = party.name == "p0" and (not when or stages[when] == stage)
         return rows[slice(*span)] if lies else honest(self, party, span, recode)
 

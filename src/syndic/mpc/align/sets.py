@@ -27,11 +27,11 @@ from syndic.mpc.align.work import (
     AlignDone,
     AlignTable,
     AlignTurn,
-    SetsDone,
     StoredOrder,
     inboxes_of,
     passed_on,
 )
+from syndic.mpc.order import Stage
 from syndic.mpc.seal import Mail
 from syndic.mpc.secret import SharedSecret
 
@@ -100,7 +100,7 @@ class PrivateIntersections(SubProtocol):
         return [each for each in self.sets if party.name in each.bounds]
 
     def _finished(self, party: Party) -> int:
-        kept = party.kept(_DONE, SetsDone)
+        kept = party.kept(_DONE, Stage)
         return 0 if kept is None else kept.done
 
     @step(reveals="sealed")
@@ -142,5 +142,5 @@ class PrivateIntersections(SubProtocol):
     def align_done(self, party: Party, message: Mail) -> AlignDone:
         """Check that all parties found the same; then store the order and return the number, if it is told."""
         done = self.turn(party).align_done(party, message)
-        party.remember(_DONE, SetsDone(done=self._finished(party) + 1))
+        party.remember(_DONE, Stage(done=self._finished(party) + 1))
         return done

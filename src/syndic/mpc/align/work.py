@@ -102,12 +102,6 @@ class Zeros(Message):
     places: NDArray[np.int64]
 
 
-class SetsDone(Message):
-    """How many of its sets a party has aligned."""
-
-    done: int
-
-
 def order_name(name: str) -> str:
     """Return the name under which a party stores its `StoredOrder` of the set called `name`, if it has a name."""
     return f"{ORDER_NAME} {name}" if name else ORDER_NAME

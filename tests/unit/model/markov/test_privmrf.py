@@ -111,8 +111,3 @@ def test_candidates_and_their_weights_are_those_of_the_paper() -> None:
     assert set(weights) == {("a",), ("b",), ("d",), ("e",), ("a", "b"), ("a", "d"), ("b", "d"), ("d", "e")}
     assert weights["a",] == pytest.approx(9 / 6)
     assert weights["b", "d"] == pytest.approx(9 / 6 + 9 / 5)
-
-
-def test_shares_must_leave_something() -> None:
-    with pytest.raises(ValueError, match="leave something"):
-        PrivMRF(structure_share=Fraction(1, 2), distance_share=Fraction(1, 2))
