@@ -118,10 +118,8 @@ class ServedProduct(SecureProduct):
         """Prove to each verifier that the rows of one chunk are one-hot; seal a share of the proofs for each server."""
         chunk = message.chunk
         self._take_turn(party, chunk, "product_proved")
-        proof, matrix = (
-            self.proof(party.name, chunk),
-            same_rows(self.label, party, chunk, rows(*self.sizes.span(chunk))),
-        )
+        matrix = same_rows(self.label, party, chunk, rows(*self.sizes.span(chunk)))
+        proof = self.proof(party.name, chunk)
         texts = [message.seed] * len(self.servers)
         for place, seed in enumerate(_seeds(message.seed)):
             fresh = party.key_randomness(f"product proof {place}").bytes(KEY_BYTES)
