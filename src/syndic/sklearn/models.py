@@ -8,8 +8,7 @@ from typing import Any, Literal, Self, final
 import numpy as np
 
 from syndic.errors import InputError
-from syndic.model.erm.loss import SQUARED, Logistic
-from syndic.model.erm.multiclass import Softmax, one_against_others, shares
+from syndic.model.erm.loss import SQUARED, Logistic, Softmax, one_against_others, shares
 from syndic.privacy import Budget
 from syndic.sklearn.estimator import Bounds, Numbers, PrivateLinear
 from syndic.sklearn.parameters import Number, accuracy, r_squared, tags

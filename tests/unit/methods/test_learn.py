@@ -15,8 +15,7 @@ from syndic import plan
 from syndic.data import Table, open_source
 from syndic.methods.learning.result import LearnResult, weights_of
 from syndic.methods.learning.rows import batches
-from syndic.model.erm.loss import SQUARED, Logistic, Objective
-from syndic.model.erm.multiclass import JointObjective
+from syndic.model.erm.loss import SQUARED, JointObjective, Logistic, Objective
 from syndic.privacy import Budget, Cost, joint_cost
 from syndic.report import coefficient_tables, report
 from syndic.study import simulate

@@ -11,8 +11,7 @@ from scipy.optimize import minimize
 
 from syndic.errors import InputError
 from syndic.model.erm import belief, posterior, posterior_fit
-from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, SmoothedHinge
-from syndic.model.erm.multiclass import Softmax
+from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, SmoothedHinge, Softmax
 from syndic.model.erm.posterior import Layout, Posterior, intercept_weight
 from syndic.model.erm.second_order import UNIT
 from syndic.model.erm.shrink import likely_share

@@ -9,9 +9,14 @@ from scipy.optimize import minimize
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
-from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Objective, SmoothedHinge
-from syndic.model.erm.multiclass import (
+from syndic.model.erm.loss import (
+    SQUARED,
+    Huber,
     JointObjective,
+    Logistic,
+    Loss,
+    Objective,
+    SmoothedHinge,
     Softmax,
     joint_curvature,
     joint_slope,

@@ -26,8 +26,7 @@ from syndic.methods.learning.noise import Noise, OwnNoise, RoundNoise, SharedNoi
 from syndic.methods.learning.plan import LearnPlan, plan_of
 from syndic.methods.learning.result import LearnModel, LearnResult, read_model, split_weights
 from syndic.methods.learning.scheme import Opened
-from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Numbers, Objective, SmoothedHinge
-from syndic.model.erm.multiclass import Softmax
+from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Numbers, Objective, SmoothedHinge, Softmax
 from syndic.mpc.masked_sum import SumMasked
 
 SchemeName = Literal["posterior", "mpc_grad", "mpc_out", "newton", "local_grad", "local_out", "pathak"]

@@ -35,8 +35,7 @@ from numpy.typing import NDArray
 
 from syndic.errors import InputError
 from syndic.model.erm.belief import Belief, Stage
-from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Numbers
-from syndic.model.erm.multiclass import Softmax, joint_slope, shortening
+from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Numbers, Softmax, joint_slope, shortening
 from syndic.model.erm.posterior_fit import Fit
 from syndic.model.erm.second_order import STEPS, within_norm
 

@@ -23,8 +23,7 @@ import scipy
 from numpy.typing import NDArray
 
 from syndic.model.erm.belief import CUT, OFF, ROOM, Belief, Seen
-from syndic.model.erm.loss import Logistic, Loss, Numbers
-from syndic.model.erm.multiclass import Softmax
+from syndic.model.erm.loss import Logistic, Loss, Numbers, Softmax
 from syndic.model.erm.shrink import (
     LEAST_ROOT,
     correlation,

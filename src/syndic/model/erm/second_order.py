@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
-from syndic.model.erm.loss import Logistic, Numbers
-from syndic.model.erm.multiclass import JointObjective, Softmax, joint_curvature
+from syndic.model.erm.loss import JointObjective, Logistic, Numbers, Softmax, joint_curvature
 
 STEPS: Final = 2**16
 UNIT: Final = 1.0 / STEPS**2

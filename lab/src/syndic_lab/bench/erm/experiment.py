@@ -10,8 +10,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.model.erm.loss import SQUARED, Logistic, Objective
-from syndic.model.erm.multiclass import JointObjective
+from syndic.model.erm.loss import SQUARED, JointObjective, Logistic, Objective
 from syndic.model.erm.second_order import Newton
 from syndic_lab.bench.erm.cohort import Cohort
 from syndic_lab.bench.erm.data import Split
