@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isqrt
 from typing import Any, Self, final
 
 import numpy as np
@@ -166,6 +167,17 @@ def group_rare(
             one[common] = np.arange(len(common))
         groups.append(tuple(one.tolist()))
     return Grouping(domain, tuple(groups))
+
+
+def pair_groups(
+    grouping: Grouping, one_way: Mapping[str, NDArray[np.float64]], useful: int, ordered: Mapping[str, int]
+) -> Grouping:
+    """Return groups of the model's groups: ordered columns have so few that noise does not hide cells of pairs.
+
+    A table over fewer groups has the same noise on each of fewer cells, so associations stand out that were hidden.
+    `useful`: how many cells a table may have.
+    """
+    return coarsened(grouping, one_way, max(FEWEST_LEVELS, isqrt(useful)), ordered)
 
 
 def coarsened(

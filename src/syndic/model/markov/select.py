@@ -22,7 +22,7 @@ from syndic.document import Document
 from syndic.model.markov.counts import Counts, Names, Synthesis
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.fit import TARGET, fit
-from syndic.model.markov.grouping import FEWEST_LEVELS, Grouping, coarsened, group_rare
+from syndic.model.markov.grouping import Grouping, group_rare, pair_groups
 from syndic.model.markov.levels import (
     TAIL_HALVINGS,
     group_ordered,
@@ -248,16 +248,13 @@ class GrowingModel:
         return self.chosen(self.budgets[-1])
 
     def _coarse(self, pairs: Sequence[Names]) -> Grouping:
-        """Return groups of the model's groups: ordered columns have so few that noise does not hide cells of pairs.
-
-        A table over fewer groups has the same noise on each of fewer cells, so associations stand out that were hidden.
-        """
+        """Return the groups of the model's groups that pairs are counted over."""
         settings = self.settings
         if not (settings.merge_pairs and any(one.variance < UNKNOWN for one in self.rounds[0])):
             return Grouping.none(self.domain)
         noise = MEAN_ABSOLUTE * math.sqrt(self.counts.variance(self.budgets[1] / len(pairs)))
-        most = max(FEWEST_LEVELS, math.isqrt(int(self._total(self.rounds[0]) / (settings.usefulness * noise))))
-        return coarsened(self.grouping, self.one_way, most, {**dict(settings.ordered), **dict(settings.adjacent)})
+        useful = int(self._total(self.rounds[0]) / (settings.usefulness * noise))
+        return pair_groups(self.grouping, self.one_way, useful, {**dict(settings.ordered), **dict(settings.adjacent)})
 
     def _total(self, tables: Sequence[Measurement]) -> float:
         """Return the number of rows, public or estimated from tables."""
