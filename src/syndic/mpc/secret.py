@@ -59,6 +59,10 @@ class _Own(Message):
     piece: bytes
 
 
+class _Seen(Message):
+    offers: dict[str, SecretOffer]
+
+
 class _Shared(Message):
     secret: bytes
 
@@ -125,7 +129,7 @@ class SharedSecret(SubProtocol):
         names = {member.name for member in party.terms.parties}
         if offers.keys() != names or offers[party.name].commitment != self._commitment(party, own.piece):
             raise RefusedError(f"the offers for the secret '{self.label}' are incomplete or were changed")
-        party.remember(f"secret {self.label} seen", message)
+        party.remember(f"secret {self.label} seen", _Seen(offers=offers))
         randomness = party.key_randomness("secret send")
         text = own.piece + digest_of(offers)
         return Mail(
@@ -141,7 +145,7 @@ class SharedSecret(SubProtocol):
         label = self.label
         self._begin(party, message.label, 3)
         own = party.recall(f"secret {label} own", _Own)
-        offers = party.recall(f"secret {label} seen", SecretOffers).offers
+        offers = party.recall(f"secret {label} seen", _Seen).offers
         agreed = _agreed(party, own, offers)
         if message.boxes.keys() != agreed.keys():
             raise RefusedError(f"the secret '{label}' does not have one piece from every other party")
@@ -162,7 +166,7 @@ class SharedSecret(SubProtocol):
     def pairs(self, party: Party) -> dict[str, bytes]:
         """Return the secrets that only this party and one other have, by name. Private: `derive` keys."""
         own = party.recall(f"secret {self.label} own", _Own)
-        return _agreed(party, own, party.recall(f"secret {self.label} seen", SecretOffers).offers)
+        return _agreed(party, own, party.recall(f"secret {self.label} seen", _Seen).offers)
 
     def run(self, session: Session) -> None:
         """Run the coordinator's side: pass on offers, then sealed pieces. Afterwards every party has the secret."""

@@ -54,6 +54,10 @@ class Toss(Message):
     pieces: dict[str, bytes]
 
 
+class _Seen(Message):
+    commitments: dict[str, bytes]
+
+
 def toss_commitment(piece: bytes, *, study: str, label: str, party: str) -> bytes:
     """Return the commitment to a piece: binding for its party, and hiding, as a piece is 32 uniform bytes."""
     return hashlib.sha256(context("toss piece", study, label, party, piece)).digest()
@@ -102,14 +106,13 @@ class PublicToss(SubProtocol):
         names = {member.name for member in party.terms.parties}
         if commitments.keys() != names or commitments[party.name] != self._commitment(party, own.piece):
             raise RefusedError(f"the commitments for the toss '{self.label}' are incomplete or were changed")
-        party.remember(f"toss {self.label} seen", message)
+        party.remember(f"toss {self.label} seen", _Seen(commitments=commitments))
         return own
 
     def check(self, party: Party, toss: Toss) -> bytes:
         """Check every piece against the commitment that this party received, and return the tossed bytes."""
         self._begin(party, toss.label, 3)
-        seen = party.recall(f"toss {self.label} seen", TossCommitments)
-        check_pieces(toss, seen.commitments, study=party.study)
+        check_pieces(toss, party.recall(f"toss {self.label} seen", _Seen).commitments, study=party.study)
         return tossed(toss, study=party.study)
 
     def run(self, session: Session) -> Toss:
