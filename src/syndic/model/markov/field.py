@@ -98,16 +98,14 @@ class MarkovField:
 
     def condition(self, given: Mapping[str, int]) -> "MarkovField":
         """Return the model conditioned on these codes; `total` becomes the expected number of such rows."""
-        extra = []
-        share = self.marginal(tuple(given)).values[tuple(given.values())] if _codes_fit(self.domain, given) else 0.0
+        for name, code in given.items():
+            if not 0 <= code < self.domain[name]:
+                raise InputError(f"given code of {name!r} ({code}) must be between 0 and {self.domain[name] - 1}")
+        share = float(self.marginal(tuple(given)).values[tuple(given.values())])
         if not share > 0:
             raise InputError(f"the model has no rows with the given codes of {list(given)}")
-        for name, code in given.items():
-            cells = np.ones(self.domain[name], dtype=np.bool_)
-            cells[code] = False
-            extra.append(Impossible((name,), cells))
-        impossible = (*self.impossible, *extra)
-        return MarkovField(self.domain, self.tree, self.potentials, float(share), impossible)
+        others = (Impossible((name,), np.arange(self.domain[name]) != code) for name, code in given.items())
+        return MarkovField(self.domain, self.tree, self.potentials, share, (*self.impossible, *others))
 
     def save(self, path: str | Path) -> None:
         """Write the model to one `.npz` file: arrays and a description in JSON, nothing executable."""
@@ -143,13 +141,6 @@ class MarkovField:
         except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise InputError(f"{path.name}: is not a stored model: {error}") from None
         return field
-
-
-def _codes_fit(domain: Domain, given: Mapping[str, int]) -> bool:
-    for name, code in given.items():
-        if not 0 <= code < domain[name]:
-            raise InputError(f"given code of {name!r} ({code}) must be between 0 and {domain[name] - 1}")
-    return True
 
 
 def _field(archive: zipfile.ZipFile, description: Description) -> MarkovField:
