@@ -6,7 +6,6 @@ from syndic.privacy.account import epsilon_of as epsilon_of
 from syndic.privacy.account import pure_for as pure_for
 from syndic.privacy.chain import Called as Called
 from syndic.privacy.chain import Entry as Entry
-from syndic.privacy.chain import Reservation as Reservation
 from syndic.privacy.concentrated import rho_for as rho_for
 from syndic.privacy.concentrated import zcdp_epsilon as zcdp_epsilon
 from syndic.privacy.cost import Cost as Cost

@@ -6,7 +6,6 @@ from syndic.model.describe.numbers import mean as mean
 from syndic.model.describe.numbers import mean_difference as mean_difference
 from syndic.model.describe.numbers import quantile as quantile
 from syndic.model.describe.numbers import standardised_difference as standardised_difference
-from syndic.model.describe.regression import Fitted as Fitted
 from syndic.model.describe.regression import Kind as Kind
 from syndic.model.describe.regression import regression as regression
 from syndic.model.describe.sums import ChiSquared as ChiSquared

@@ -4,7 +4,6 @@ from syndic.model.survival.curve import Curve as Curve
 from syndic.model.survival.curve import Estimate as Estimate
 from syndic.model.survival.curve import incidence as incidence
 from syndic.model.survival.curve import survival as survival
-from syndic.model.survival.hazard import Hazards as Hazards
 from syndic.model.survival.hazard import LogRank as LogRank
 from syndic.model.survival.hazard import log_rank as log_rank
 from syndic.model.survival.hazard import proportional_hazards as proportional_hazards
