@@ -18,8 +18,7 @@ import numpy as np
 from liars.world import Drawn, Hidden, Numbers, World, kept_of, sums_of
 from syndic.kernel import Call, Node, decode
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder
-from syndic.mpc.graph import Seats
-from syndic.mpc.listing import marked
+from syndic.mpc.graph import Seats, marked
 from syndic.mpc.masked_sum import MaskedSums, _Met
 from syndic.mpc.ring import Integers
 from syndic.mpc.twoserver import TwoServers, _Noise

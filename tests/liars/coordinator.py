@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from liars.prefix import Prefix, delivered
 from liars.world import World
 from syndic.kernel import Call, Delivery, Reply, Session, decode, encode, run
-from syndic.mpc.listing import bits, marked
+from syndic.mpc.graph import bits, marked
 from syndic.mpc.masked_sum import SumDirectory, SumSurvivors
 from syndic.random import SimulationRandomness
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from liars.coordinator import LyingCoordinator, new_id
 from liars.strategies import Strategy, again, before, early, tell
 from syndic.kernel import Call, Nothing, decode
+from syndic.mpc.key import PublicKey
 from syndic.mpc.product_messages import ProductChallenge, ProductStart, ProductTurn
 from syndic.mpc.seal import PublicKeys
-from syndic.mpc.twoserver import TwoKey
 
 TABLES = "marginals, across"
 
@@ -35,7 +35,7 @@ def _shifted(data: bytes) -> bytes:
 
 def _values(liar: LyingCoordinator, call: Call) -> None:
     keys = {
-        each.to: decode(each.reply.body, TwoKey).public for each in liar.world.asked if each.call.step == "two_keys"
+        each.to: decode(each.reply.body, PublicKey).public for each in liar.world.asked if each.call.step == "two_keys"
     }
     early("contribute", PublicKeys(keys=keys))(liar, call)
 

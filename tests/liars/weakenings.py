@@ -55,7 +55,7 @@ ELSEWHERE: Final = {
     "mpc/align/sets.py PrivateIntersections.check_columns": "tests/unit/methods/test_align_sets.py",
     "methods/estimate/estimate.py Estimate.answer": "tests/unit/methods/test_estimate_cuts.py",
     "mpc/product.py SecureProduct.check_unchanged": "tests/unit/mpc/test_product.py",
-    "mpc/product_memory.py same_rows": "tests/unit/mpc/test_product_adversary.py",
+    "mpc/product_messages.py same_rows": "tests/unit/mpc/test_product_adversary.py",
     "mpc/threeserver.py": "tests/unit/mpc/test_threeserver.py",
     "methods/synthesis/measure.py check_question: : a parity": "tests/unit/methods/test_synthesis_questions.py",
     "methods/synthesis/measure.py _check_groups: : signs": "tests/unit/methods/test_synthesis_questions.py",

@@ -22,7 +22,7 @@ from syndic.mpc.align import steps as align_steps
 from syndic.mpc.length import LengthProof, four_squares
 from syndic.mpc.masked_sum import MaskedSums, Masks, SumMasked, SumSurvivors, _Sent
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_memory import KeptPair
+from syndic.mpc.product_messages import KeptPair
 from syndic.mpc.ring import Integers
 from syndic.mpc.seal import Place, seal
 from syndic.mpc.threeserver import ServedProduct

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from syndic.document import from_json, to_json
 from syndic.errors import BudgetError, RefusedError
-from syndic.privacy.account import epsilon_of, rho_for
+from syndic.privacy.account import epsilon_of
+from syndic.privacy.concentrated import rho_for
 from syndic.privacy.cost import Cost, joint_cost
 from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
 from syndic.privacy.ledger import Ledger

@@ -22,8 +22,7 @@ from syndic.model import (
     NormalVariance,
     Poisson,
 )
-from syndic.model.families.accuracy import Setting, blocks_error
-from syndic.model.families.estimate import Noisy, block_estimates, blocks_of, estimate_by_blocks
+from syndic.model.families.estimate import Noisy, Setting, block_estimates, blocks_error, blocks_of, estimate_by_blocks
 from syndic.noise import DiscreteGaussian, DiscreteLaplace, LaplaceShare
 from syndic.random import SimulationRandomness
 from syndic_lab.bench.estimate.accuracy import efficient_epsilon, masked_error, statistics_error

@@ -6,8 +6,7 @@ from math import exp, log, sqrt
 import numpy as np
 import pytest
 
-from syndic.model.erm.loss import Logistic
-from syndic.model.erm.multiclass import JointObjective
+from syndic.model.erm.loss import JointObjective, Logistic
 from syndic.model.erm.second_order import Newton
 from syndic.privacy import Budget, Unit
 from syndic.random import SimulationRandomness

@@ -16,7 +16,7 @@ from syndic.kernel import Member, make_plan, member
 from syndic.methods.estimate.estimate import Estimate
 from syndic.methods.estimate.plan import EstimatePlan, Layout
 from syndic.model import Gamma, Multinomial, Normal, NormalVariance
-from syndic.model.families.accuracy import blocks_condition
+from syndic.model.families.estimate import blocks_condition
 from syndic.model.families.family import Array
 from syndic.study import Study
 

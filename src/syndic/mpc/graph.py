@@ -1,4 +1,4 @@
-"""The graph of masked sums: which parties share masks, and these masks.
+"""The graph of masked sums: which parties share masks, these masks, and lists of parties as bits.
 
 Up to 32 parties the graph is complete. With more, the parties form a circle, in an order drawn from the study's digest.
 The neighbours of each are the next ones on either side, more than colluding + missing on a side (the sparse graph of
@@ -8,7 +8,7 @@ any choice of these parties and any order. So the order may be public, also one 
 changing the study, there is no failure probability, and nothing is charged.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, final
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.document import Document
-from syndic.errors import InputError
+from syndic.errors import InputError, RefusedError
 from syndic.mpc.key import context, derive
 from syndic.mpc.mask import expand, stream
 from syndic.mpc.ring import Integers
@@ -112,3 +112,23 @@ class Seats:
             mask = expand(secret, context("pair", bound, self.names[first], self.names[second]), len(start), ring)
             total = ring.add(total, mask) if place < other else ring.subtract(total, mask)
         return total
+
+
+def bits(flags: Iterable[bool]) -> bytes:
+    """Return a bit for each flag, in order."""
+    return np.packbits(np.fromiter(flags, dtype=bool)).tobytes()
+
+
+def marked(places: list[int], data: bytes) -> list[int]:
+    """Return the places whose bit is set; refuse data of the wrong length."""
+    if len(data) != -(-len(places) // 8):
+        raise RefusedError("a list of parties has the wrong length")
+    flags = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=len(places))
+    return [place for place, flag in zip(places, flags, strict=True) if flag]
+
+
+def pieces(data: bytes, size: int, count: int) -> list[bytes]:
+    """Return `count` pieces of `size` bytes; refuse data of any other length."""
+    if len(data) != size * count:
+        raise RefusedError(f"expected {count} pieces of {size} bytes, found {len(data)} bytes in all")
+    return [data[start : start + size] for start in range(0, len(data), size)]

@@ -26,6 +26,12 @@ class KeyPair(Message):
     public: bytes
 
 
+class PublicKey(Message):
+    """A party's public key, as it publishes it."""
+
+    public: bytes
+
+
 def context(*parts: str | bytes | int) -> bytes:
     """Return an unambiguous encoding of the parts: ("ab", "c") differs from ("a", "bc")."""
     written = [part if isinstance(part, bytes) else str(part).encode() for part in parts]

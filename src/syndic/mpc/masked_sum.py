@@ -40,9 +40,8 @@ from numpy.typing import NDArray
 
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Message, Nothing, Party, Session, SubProtocol, step
-from syndic.mpc.graph import Seats, SumGraph
-from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, key_pair
-from syndic.mpc.listing import bits, marked, pieces
+from syndic.mpc.graph import Seats, SumGraph, bits, marked, pieces
+from syndic.mpc.key import KEY_BYTES, KeyPair, PublicKey, agree_with, context, key_pair
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
 from syndic.mpc.ring import Integers, Residues, Ring
@@ -62,12 +61,6 @@ class SumStart(Message, omit_defaults=True):
     common = ("label",)
     label: str
     drawn: bytes = b""
-
-
-class SumKey(Message):
-    """A party's public key for all sums."""
-
-    public: bytes
 
 
 class SumDirectory(Message):
@@ -165,14 +158,14 @@ class MaskedSums(SubProtocol):
         return ("sum_keys", "sum_meet", contribute, *(("sum_open",) if self.graph.missing else ()))
 
     @step(reveals="public")
-    def sum_keys(self, party: Party, message: SumStart) -> SumKey:
+    def sum_keys(self, party: Party, message: SumStart) -> PublicKey:
         """Create a key pair for all masked sums of this study, and publish the public key."""
         self._check(message.label)
         advance(party, f"sums {self.label}", 1)
         randomness = party.key_randomness("sum keys")
         own = _Own(pair=key_pair(randomness), root=randomness.bytes(KEY_BYTES))
         party.remember(f"sums {self.label} own", own)
-        return SumKey(public=own.pair.public)
+        return PublicKey(public=own.pair.public)
 
     @step(reveals="public")
     def sum_meet(self, party: Party, message: SumDirectory) -> Nothing:

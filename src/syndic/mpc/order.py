@@ -4,7 +4,9 @@ from syndic.errors import RefusedError
 from syndic.kernel import Message, Party
 
 
-class _Stage(Message):
+class Stage(Message):
+    """How many steps, or sets, a party has finished."""
+
     done: int
 
 
@@ -14,11 +16,11 @@ def advance(party: Party, what: str, to: int) -> None:
     A call that is delivered twice never gets here: the kernel returns the stored answer.
     """
     name = f"{what} stage"
-    stage = party.kept(name, _Stage)
+    stage = party.kept(name, Stage)
     done = 0 if stage is None else stage.done
     if done != to - 1:
         raise RefusedError(
             f"step {to} of the {what} was requested after step {done}: each is answered once, in order; "
             "set a new edition to start again"
         )
-    party.remember(name, _Stage(done=to))
+    party.remember(name, Stage(done=to))

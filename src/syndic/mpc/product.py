@@ -26,40 +26,36 @@ from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Nothing, Party, SubProtocol, step
-from syndic.mpc.key import KEY_BYTES, agree_with, context, derive, key_pair
+from syndic.mpc.key import KEY_BYTES, PublicKey, agree_with, context, derive, key_pair
 from syndic.mpc.length import WITNESSES, LengthProof
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
-from syndic.mpc.product_memory import (
+from syndic.mpc.product_messages import (
+    UNPROVEN,
     KeptDigest,
-    KeptKeys,
     KeptPair,
     KeptShare,
     KeptSums,
-    Rows,
-    changed,
-    note_masked,
-    same_rows,
-)
-from syndic.mpc.product_messages import (
-    UNPROVEN,
     Pair,
     ProductChallenge,
     ProductCheck,
     ProductInbox,
-    ProductKey,
     ProductOpening,
     ProductProof,
     ProductStart,
     ProductTest,
     ProductTurn,
+    Rows,
+    changed,
     check_seed,
     entry_of,
+    note_masked,
     partners_of,
+    same_rows,
 )
 from syndic.mpc.proof import OneHotProof, Proof
 from syndic.mpc.ring import Integers, Residues
-from syndic.mpc.seal import Place, seal, unseal
+from syndic.mpc.seal import Place, PublicKeys, seal, unseal
 from syndic.mpc.triple import ProductSizes, Stock, left_share, opening, right_share
 
 _EVERYONE: Final = "every partner"
@@ -138,14 +134,14 @@ class SecureProduct(SubProtocol):
         return (one, other) if (one, other) in self.pairs else (other, one)
 
     @step(reveals="public")
-    def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
+    def product_keys(self, party: Party, message: ProductStart) -> PublicKey:
         """Store the dealer's seed, create a key pair and publish the public key."""
         # a second seed would put two masks on the same product, and the dealer could separate them
         advance(party, self.label, 1)
         check_seed(message.seed)
         pair = key_pair(party.key_randomness("product keys"))
         party.remember(f"{self.label} own", KeptPair(seed=message.seed, pair=pair))
-        return ProductKey(public=pair.public)
+        return PublicKey(public=pair.public)
 
     def mask(self, party: Party, message: ProductTurn, rows: Rows) -> ProductOpening:
         """Mask the rows of one chunk and seal them for the partners."""
@@ -164,7 +160,7 @@ class SecureProduct(SubProtocol):
         if message.keys.keys() != set(self.peers(party.name)):
             raise RefusedError("the message does not have one public key for each of this party's partners and servers")
         if chunk == 0:
-            party.remember(f"{self.label} met", KeptKeys(keys=message.keys))
+            party.remember(f"{self.label} met", PublicKeys(keys=message.keys))
         matrix = rows(*self.sizes.span(chunk))
         note_masked(self.label, party, chunk, matrix)
         return matrix
@@ -345,7 +341,7 @@ def _total(product: SecureProduct, party: Party, name: str) -> NDArray[Any]:
 def _secrets(product: SecureProduct, party: Party) -> dict[str, bytes]:
     """Return the secret with every partner, from the keys that came with the first chunk."""
     own = party.recall(f"{product.label} own", KeptPair)
-    keys = party.recall(f"{product.label} met", KeptKeys).keys
+    keys = party.recall(f"{product.label} met", PublicKeys).keys
     return agree_with(party, own.pair.private, {name: keys[name] for name in partners_of(product.pairs, party.name)})
 
 

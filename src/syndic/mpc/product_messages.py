@@ -1,15 +1,20 @@
-"""The messages of a secure product."""
+"""The messages of a secure product, and what a party keeps of it between its steps to notice that rows changed."""
 
-from collections.abc import Mapping
-from typing import Final, TypeVar
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message
-from syndic.mpc.key import KEY_BYTES
+from syndic.kernel import Message, Party
+from syndic.mpc.key import KEY_BYTES, KeyPair, context
 
 Pair = tuple[str, str]
+Rows = Callable[[int, int], NDArray[Any]]
+"""A function that returns the rows of a party's matrix from one index up to another. Private."""
 Entry = TypeVar("Entry")
 
 # the same whatever was wrong: a partner that checks cannot tell a party's lie from the dealer's
@@ -23,12 +28,6 @@ class ProductStart(Message):
     """The dealer's seed for one party, sent on the coordinator's own link to that party."""
 
     seed: bytes
-
-
-class ProductKey(Message):
-    """A party's public key."""
-
-    public: bytes
 
 
 class ProductTurn(Message):
@@ -149,6 +148,31 @@ class ServerAnswers(Message):
     packed: dict[str, bytes]
 
 
+class KeptPair(Message):
+    """The dealer's seed and this party's key pair."""
+
+    seed: bytes
+    pair: KeyPair
+
+
+class KeptShare(Message):
+    """A share of the products of all chunks so far."""
+
+    total: NDArray[np.uint64]
+
+
+class KeptDigest(Message):
+    """A digest of the rows that were masked, or the bits of their test."""
+
+    data: bytes
+
+
+class KeptSums(Message):
+    """The column sums of the rows that were masked."""
+
+    sums: NDArray[np.int64]
+
+
 def partners_of(pairs: tuple[Pair, ...], name: str) -> tuple[str, ...]:
     """Return the partners of a party."""
     return tuple(right if left == name else left for left, right in pairs if name in (left, right))
@@ -165,3 +189,36 @@ def check_seed(seed: bytes) -> None:
     """Refuse a seed of another length."""
     if len(seed) != KEY_BYTES:
         raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
+
+
+def note_masked(label: str, party: Party, chunk: int, matrix: NDArray[Any]) -> None:
+    """Store digests that show later whether the rows are still those that were masked.
+
+    If the rows changed, the product would contain the difference times the partner's mask, and the dealer knows that
+    mask.
+    """
+    sums = matrix.sum(axis=0, dtype=np.int64)
+    before = party.recall(f"{label} sums", KeptSums).sums if chunk else np.zeros_like(sums)
+    party.remember(f"{label} sums", KeptSums(sums=before + sums))
+    party.remember(f"{label} masked {chunk}", KeptDigest(data=_digest(matrix)))
+
+
+def same_rows(label: str, party: Party, chunk: int, matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return the rows of a chunk; refuse if they are not those that were masked."""
+    if party.recall(f"{label} masked {chunk}", KeptDigest).data != _digest(matrix):
+        raise changed(party)
+    return matrix
+
+
+def changed(party: Party) -> RefusedError:
+    """Return the error for rows that are not those that were masked."""
+    return RefusedError(
+        f"the rows of {party.name} changed while they were multiplied; nothing was opened. Keep the source unchanged "
+        "during a run, and set a new edition"
+    )
+
+
+def _digest(matrix: NDArray[Any]) -> bytes:
+    digest = hashlib.sha256(context("product rows", str(matrix.dtype), *matrix.shape))
+    digest.update(np.ascontiguousarray(matrix).data)
+    return digest.digest()

@@ -41,14 +41,16 @@ from syndic.mpc.limb import matrix_product
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_memory import KeptKeys, KeptPair, KeptShare, Rows, same_rows
 from syndic.mpc.product_messages import (
     UNPROVEN,
+    KeptPair,
+    KeptShare,
     ProductChallenge,
     ProductInbox,
     ProductOpening,
     ProductProof,
     ProductTurn,
+    Rows,
     Served,
     ServerAnswers,
     ServerAsked,
@@ -59,9 +61,10 @@ from syndic.mpc.product_messages import (
     check_seed,
     entry_of,
     partners_of,
+    same_rows,
 )
 from syndic.mpc.ring import Residues
-from syndic.mpc.seal import seal, unseal
+from syndic.mpc.seal import PublicKeys, seal, unseal
 
 VERIFIERS: Final = 2
 _FACTORS: Final = (3, -3, 1)
@@ -115,10 +118,8 @@ class ServedProduct(SecureProduct):
         """Prove to each verifier that the rows of one chunk are one-hot; seal a share of the proofs for each server."""
         chunk = message.chunk
         self._take_turn(party, chunk, "product_proved")
-        proof, matrix = (
-            self.proof(party.name, chunk),
-            same_rows(self.label, party, chunk, rows(*self.sizes.span(chunk))),
-        )
+        matrix = same_rows(self.label, party, chunk, rows(*self.sizes.span(chunk)))
+        proof = self.proof(party.name, chunk)
         texts = [message.seed] * len(self.servers)
         for place, seed in enumerate(_seeds(message.seed)):
             fresh = party.key_randomness(f"product proof {place}").bytes(KEY_BYTES)
@@ -131,7 +132,7 @@ class ServedProduct(SecureProduct):
         del rows
         self._advance(party, message.chunk, "product_multiplied")
         totals: dict[str, NDArray[Any]] = {}
-        keys = party.recall(f"{self.label} met", KeptKeys).keys
+        keys = party.recall(f"{self.label} met", PublicKeys).keys
         for server, secret in _secrets(self, party, keys, self.servers).items():
             place = self.place(party, self.sizes.chunks, server, party.name, "share")
             text = unseal(secret, entry_of(message.halves, server), place)
@@ -170,7 +171,7 @@ class ServedProduct(SecureProduct):
 
     def _sealed(self, party: Party, chunk: int, what: str, texts: Sequence[bytes]) -> dict[str, bytes]:
         """Return a party's text for each server, sealed."""
-        secrets = _secrets(self, party, party.recall(f"{self.label} met", KeptKeys).keys, self.servers)
+        secrets = _secrets(self, party, party.recall(f"{self.label} met", PublicKeys).keys, self.servers)
         return self._boxes(party, secrets, chunk, what, dict(zip(self.servers, texts, strict=True)))
 
     def _boxes(

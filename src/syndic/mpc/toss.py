@@ -54,10 +54,6 @@ class Toss(Message):
     pieces: dict[str, bytes]
 
 
-class _Own(Message):
-    piece: bytes
-
-
 class _Seen(Message):
     commitments: dict[str, bytes]
 
@@ -98,7 +94,7 @@ class PublicToss(SubProtocol):
         """Draw a piece of a public coin toss and publish a commitment to it."""
         self._begin(party, message.label, 1)
         piece = party.key_randomness("toss").bytes(KEY_BYTES)
-        party.remember(f"toss {self.label} own", _Own(piece=piece))
+        party.remember(f"toss {self.label} own", TossPiece(piece=piece))
         return TossCommitment(commitment=self._commitment(party, piece))
 
     @step(reveals="public")
@@ -106,12 +102,12 @@ class PublicToss(SubProtocol):
         """Publish this party's piece of the toss, now that every party is committed to its own."""
         commitments = message.commitments
         self._begin(party, message.label, 2)
-        own = party.recall(f"toss {self.label} own", _Own)
+        own = party.recall(f"toss {self.label} own", TossPiece)
         names = {member.name for member in party.terms.parties}
         if commitments.keys() != names or commitments[party.name] != self._commitment(party, own.piece):
             raise RefusedError(f"the commitments for the toss '{self.label}' are incomplete or were changed")
         party.remember(f"toss {self.label} seen", _Seen(commitments=commitments))
-        return TossPiece(piece=own.piece)
+        return own
 
     def check(self, party: Party, toss: Toss) -> bytes:
         """Check every piece against the commitment that this party received, and return the tossed bytes."""

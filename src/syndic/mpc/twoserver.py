@@ -35,14 +35,13 @@ from numpy.typing import NDArray
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Nothing, Party, Session, SubProtocol, step
 from syndic.mpc.dealer import deal_products
-from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, key_pair
+from syndic.mpc.key import KEY_BYTES, KeyPair, PublicKey, agree_with, key_pair
 from syndic.mpc.mask import expand, stream
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import (
     ProductChallenge,
     ProductInbox,
-    ProductKey,
     ProductOpening,
     ProductProof,
     ProductStart,
@@ -54,12 +53,6 @@ from syndic.mpc.triple import ProductSizes
 from syndic.noise.binomial import BinomialNoise
 
 _WHAT = "noisy sum"
-
-
-class TwoKey(Message):
-    """A party's public key."""
-
-    public: bytes
 
 
 class TwoShares(Message):
@@ -141,16 +134,16 @@ class TwoServers(SubProtocol):
         return ("two_keys", *self.product.rounds, contribute, "two_open")
 
     @step(reveals="public")
-    def two_keys(self, party: Party, message: Nothing) -> TwoKey:
+    def two_keys(self, party: Party, message: Nothing) -> PublicKey:
         """Create a key pair and publish its public key."""
         del message
         advance(party, _WHAT, 1)
         pair = key_pair(party.key_randomness("key"))
         party.remember("two pair", pair)
-        return TwoKey(public=pair.public)
+        return PublicKey(public=pair.public)
 
     @step(reveals="public")
-    def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
+    def product_keys(self, party: Party, message: ProductStart) -> PublicKey:
         """Store the dealer's seed, create a server's key pair and publish the public key."""
         self._check_server(party)
         return self.product.product_keys(party, message)

@@ -3,15 +3,11 @@
 from syndic.privacy.account import Accountant as Accountant
 from syndic.privacy.account import curve as curve
 from syndic.privacy.account import epsilon_of as epsilon_of
-from syndic.privacy.account import gaussian_epsilon as gaussian_epsilon
-from syndic.privacy.account import gaussian_sigma as gaussian_sigma
-from syndic.privacy.account import mu_squared_for as mu_squared_for
 from syndic.privacy.account import pure_for as pure_for
-from syndic.privacy.account import rho_for as rho_for
-from syndic.privacy.account import zcdp_epsilon as zcdp_epsilon
 from syndic.privacy.chain import Called as Called
 from syndic.privacy.chain import Entry as Entry
-from syndic.privacy.chain import Reservation as Reservation
+from syndic.privacy.concentrated import rho_for as rho_for
+from syndic.privacy.concentrated import zcdp_epsilon as zcdp_epsilon
 from syndic.privacy.cost import Cost as Cost
 from syndic.privacy.cost import Price as Price
 from syndic.privacy.cost import at_delta as at_delta
@@ -23,6 +19,8 @@ from syndic.privacy.event import ConcentratedEvent as ConcentratedEvent
 from syndic.privacy.event import Event as Event
 from syndic.privacy.event import GaussianEvent as GaussianEvent
 from syndic.privacy.event import PureEvent as PureEvent
+from syndic.privacy.gaussian import gaussian_epsilon as gaussian_epsilon
+from syndic.privacy.gaussian import mu_squared_for as mu_squared_for
 from syndic.privacy.ledger import Ledger as Ledger
 from syndic.privacy.spending import Spending as Spending
 from syndic.privacy.spending import StudySpending as StudySpending

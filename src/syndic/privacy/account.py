@@ -3,6 +3,7 @@
 Only this file and `sampled` import the accounting library, when first needed, because that takes a second.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -10,22 +11,10 @@ from math import ceil, exp, floor, gcd, inf, lcm, sqrt
 from typing import Any, Final, Literal
 
 from syndic.errors import InputError
-from syndic.privacy.concentrated import PICO, rho_for, zcdp_epsilon
+from syndic.privacy.concentrated import PICO, zcdp_epsilon
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import ApproximateEvent, Event, PureEvent
-from syndic.privacy.gaussian import ATTO, gaussian_epsilon, mu_squared_for, with_slack
-
-__all__ = [
-    "Accountant",
-    "curve",
-    "epsilon_of",
-    "gaussian_epsilon",
-    "gaussian_sigma",
-    "mu_squared_for",
-    "pure_for",
-    "rho_for",
-    "zcdp_epsilon",
-]
+from syndic.privacy.gaussian import ATTO, with_slack
 
 Accountant = Literal["best", "pure", "zcdp", "pld"]
 
@@ -82,26 +71,12 @@ def pure_for(epsilon: Fraction, delta: Fraction, count: int = 1) -> Fraction:
             f"epsilon ({float(epsilon):g}) must be positive, delta ({float(delta):g}) in [0, 1) "
             f"and count ({count}) at least 1"
         )
-    fits, fails = 0, ceil(epsilon * PICO) + 1
-    while fails - fits > 1:
-        middle = (fits + fails) // 2
-        rho = min(Fraction(middle, PICO) ** 2 / 2, Fraction(middle, PICO))
-        cost = Cost(pure=count * middle, rho_of_pure=ceil(count * rho * PICO))
-        fits, fails = (middle, fails) if cost.epsilon(delta) <= epsilon else (fits, middle)
-    return Fraction(fits, PICO)
 
+    def too_much(amount: int) -> bool:
+        rho = min(Fraction(amount, PICO) ** 2 / 2, Fraction(amount, PICO))
+        return Cost(pure=count * amount, rho_of_pure=ceil(count * rho * PICO)).epsilon(delta) > epsilon
 
-def gaussian_sigma(epsilon: Fraction, delta: Fraction) -> float:
-    """Return the least sd of CONTINUOUS Gaussian noise at l2 sensitivity 1 (Balle and Wang 2018).
-
-    For baselines only: noise that is released is calibrated by `rho_for` or `mu_squared_for`.
-    """
-    if epsilon <= 0 or not 0 < delta < 1:
-        raise InputError(f"epsilon ({float(epsilon):g}) must be positive and delta ({float(delta):g}) in (0, 1)")
-    from dp_accounting import gaussian_mechanism  # noqa: PLC0415 (takes a second)
-
-    # the library's search ends within 1e-12 of the root on either side
-    return float(gaussian_mechanism.get_sigma_gaussian(float(epsilon), float(delta))) * (1 + 1e-12) + 1e-12
+    return Fraction(bisect_left(range(1, ceil(epsilon * PICO) + 1), True, key=too_much), PICO)
 
 
 def _added(cost: Cost, delta: Fraction) -> Fraction | float:

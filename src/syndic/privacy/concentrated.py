@@ -5,6 +5,7 @@ epsilon = a rho + log(1 - 1/a) + (log(1/delta) - log a) / (a - 1) holds for EVER
 may be searched in floating point; only the value at that order has to be rounded up.
 """
 
+from bisect import bisect_left
 from fractions import Fraction
 from math import ceil, floor, log, log1p, sqrt
 
@@ -18,7 +19,7 @@ _ROUNDING = 2.0**-44
 
 def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """Return an epsilon, rounded up to 1e-12, such that `rho`-zCDP implies (epsilon, delta)-DP."""
-    _check_delta(delta)
+    check_open_delta(delta)
     if rho < 0:
         raise InputError(f"rho ({float(rho):g}) must not be negative")
     if rho == 0:
@@ -38,19 +39,17 @@ def renyi_epsilon(divergence: Fraction, above: float, delta: Fraction) -> Fracti
 
 def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest rho, in steps of 1e-12, whose `zcdp_epsilon` at delta is at most epsilon."""
-    _check_delta(delta)
+    check_open_delta(delta)
     if epsilon <= 0:
         raise InputError(f"epsilon ({float(epsilon):g}) must be positive and finite")
-    fits, fails = 0, 1
-    while zcdp_epsilon(Fraction(fails, PICO), delta) <= epsilon:
-        fits, fails = fails, 2 * fails
-    while fails - fits > 1:
-        middle = (fits + fails) // 2
-        if zcdp_epsilon(Fraction(middle, PICO), delta) <= epsilon:
-            fits = middle
-        else:
-            fails = middle
-    return Fraction(fits, PICO)
+
+    def too_much(amount: int) -> bool:
+        return zcdp_epsilon(Fraction(amount, PICO), delta) > epsilon
+
+    most = 1
+    while not too_much(most):
+        most *= 2
+    return Fraction(bisect_left(range(most // 2 + 1, most), True, key=too_much) + most // 2, PICO)
 
 
 def best_order(rho: Fraction, delta: Fraction) -> float:
@@ -66,7 +65,8 @@ def best_order(rho: Fraction, delta: Fraction) -> float:
     return high
 
 
-def _check_delta(delta: Fraction) -> None:
+def check_open_delta(delta: Fraction) -> None:
+    """Refuse a delta of 0 or less, and of 1 or more."""
     if not 0 < delta < 1:
         raise InputError(f"delta ({float(delta):g}) must be in (0, 1)")
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import mpmath
 
 from syndic.errors import InputError
-from syndic.privacy.concentrated import PICO, rho_for, zcdp_epsilon
+from syndic.privacy.concentrated import PICO, check_open_delta, rho_for, zcdp_epsilon
 
 ATTO: Final = 10**18
 
@@ -32,7 +32,7 @@ _ROUNDS: Final = 100
 @lru_cache(maxsize=4096)
 def gaussian_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction:
     """Return the least epsilon, in steps of 1e-12, such that sqrt(mu_squared)-GDP implies (epsilon, delta)-DP."""
-    _check_delta(delta)
+    check_open_delta(delta)
     if mu_squared < 0:
         raise InputError(f"mu_squared ({float(mu_squared):g}) must not be negative")
     if mu_squared == 0:
@@ -62,7 +62,7 @@ def mu_squared_for(epsilon: Fraction, delta: Fraction, slack: Fraction = Fractio
     In steps of 2e-12: a ledger counts mu^2 / 2 in units of 1e-12. `slack` is the most that the events' slacks add
     up to; give a little more than that, 1e-12 say, and check it with the mechanism that was made.
     """
-    _check_delta(delta)
+    check_open_delta(delta)
     if epsilon <= 0 or slack < 0:
         raise InputError(f"epsilon ({float(epsilon):g}) must be positive, slack ({float(slack):g}) not negative")
     steps = floor(epsilon * PICO)
@@ -150,8 +150,3 @@ def _least(holds: Callable[[int], bool], guess: int) -> int:
 
 def _number(value: Fraction) -> Any:
     return _REAL.mpf(value.numerator) / value.denominator
-
-
-def _check_delta(delta: Fraction) -> None:
-    if not 0 < delta < 1:
-        raise InputError(f"delta ({float(delta):g}) must be in (0, 1)")

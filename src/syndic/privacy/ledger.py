@@ -13,11 +13,10 @@ from types import TracebackType
 from typing import Final, Self, final
 
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
-from syndic.privacy.chain import DIGEST_LETTERS, Called, Entry, Reservation, checked
+from syndic.privacy.chain import DIGEST_LETTERS, Called, Entry, Reservation, checked, write_entries
 from syndic.privacy.cost import Cost, Price
 from syndic.privacy.covered import Account, checked_cover, run_of, uncovered
 from syndic.privacy.event import Event
-from syndic.privacy.export import write_entries
 from syndic.privacy.filter import Charged
 from syndic.privacy.room import fits, refusal
 from syndic.privacy.spending import Spending, StudySpending, by_study

@@ -1,5 +1,6 @@
 """Whether a cap covers a charge, what its refusal says, and the largest charge that fits."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_DOWN, Context
@@ -17,6 +18,7 @@ from syndic.privacy.unit import Budget
 
 # sums are kept in SQLite integers of 64 bits: this is four million epsilons
 _LARGEST_SUM: Final = 2**62
+_PARTS: Final = 10**9
 
 
 def fits(charged: Charged, cap: Budget) -> bool:
@@ -50,16 +52,16 @@ def refusal(dataset: str, charged: Charged, events: Sequence[Event], cap: Budget
 
 def largest_fitting(charged: Charged, events: Sequence[Event], cap: Budget) -> Fraction:
     """Return the epsilon of the largest charge that fits: the same events at a fraction of epsilon, rho or mu^2."""
-    fitting, fails, parts = 0, 10**9, 10**9
-    largest = Fraction(0)
-    while fails - fitting > 1:
-        middle = (fitting + fails) // 2
-        part = Cost.of([_weaker(event, Fraction(middle, parts)) for event in events])
-        if fits(charged.plus(part) if charged.cost != Cost() else Charged.by_one(part), cap):
-            fitting, largest = middle, Fraction(part.epsilon(cap.delta))
-        else:
-            fails = middle
-    return largest
+
+    def weaker(parts: int) -> Cost:
+        return Cost.of([_weaker(event, Fraction(parts, _PARTS)) for event in events])
+
+    def too_much(parts: int) -> bool:
+        part = weaker(parts)
+        return not fits(charged.plus(part) if charged.cost != Cost() else Charged.by_one(part), cap)
+
+    largest = bisect_left(range(1, _PARTS), True, key=too_much)
+    return Fraction(weaker(largest).epsilon(cap.delta)) if largest else Fraction(0)
 
 
 def rounded_down(number: Fraction) -> str:

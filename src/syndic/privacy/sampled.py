@@ -9,15 +9,16 @@ a negative factor or none. So it is largest where both are equal: half-lines and
 line dominates every step, and adaptive steps cost no more than independent draws of it (Zhu, Dong and Wang 2022).
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, exp, inf, sqrt
+from math import ceil, inf, sqrt
 from typing import Any, Final
 
 from syndic.errors import InputError
 from syndic.privacy.concentrated import PICO
-from syndic.privacy.gaussian import mu_squared_for
+from syndic.privacy.gaussian import left_after, mu_squared_for
 
 LEAST_SIGMA: Final = Fraction(1, 10)
 """No less noise is given out, whatever the budget."""
@@ -53,9 +54,9 @@ def sampled_sigma(
     # many steps are nearly one Gaussian release of this mu; a coarse grid is quick and errs to the safe side
     near = 2 * float(chance) * sqrt(steps / mu_squared_for(epsilon, delta))
     fails, fits = _bracket(lambda sigma: holds(sigma, _COARSE), ceil(near * _STEPS_OF_SIGMA))
-    fits = _least(lambda sigma: holds(sigma, _COARSE), fails + 1, fits)
+    fits = bisect_left(range(fits), True, lo=fails + 1, key=lambda sigma: holds(sigma, _COARSE))
     fails, fits = _bracket(lambda sigma: sigma >= fits or holds(sigma, _POINTS), fits)
-    sigma = _least(lambda sigma: sigma >= fits or holds(sigma, _POINTS), fails + 1, fits)
+    sigma = bisect_left(range(fits), True, lo=fails + 1, key=lambda sigma: holds(sigma, _POINTS))
     return Fraction(sigma, _STEPS_OF_SIGMA)
 
 
@@ -90,14 +91,6 @@ def _bracket(holds: Callable[[int], bool], start: int) -> tuple[int, int]:
     return max(fails, least - 1), fits
 
 
-def _least(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the least number that holds, where `high` does and all above one that holds do too."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return high
-
-
 def _loss(sigma: Fraction, chance: Fraction, steps: int, grid: float) -> Any:
     """Return the privacy loss of all steps, rounded to the safe side by the library."""
     from dp_accounting import NeighboringRelation  # noqa: PLC0415 (takes a second)
@@ -114,7 +107,7 @@ def _loss(sigma: Fraction, chance: Fraction, steps: int, grid: float) -> Any:
 
 def _left(epsilon: Fraction, delta: Fraction, slack: Fraction) -> float:
     """Return what delta leaves for the Gaussian law: see `syndic.privacy.gaussian.with_slack`."""
-    left = delta - _NUMERICAL_DELTA - slack * (1 + Fraction(exp(min(700.0, float(epsilon))) * (1 + 2.0**-40)))
+    left = left_after(delta - _NUMERICAL_DELTA, slack, epsilon)
     if not 0 < left < 1:
         raise InputError(
             f"delta ({float(delta):g}) must be below 1 and above {float(delta - left):.3g}, which rounding takes"

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
-from syndic.model.erm.loss import Loss
-from syndic.model.erm.multiclass import JointObjective
+from syndic.model.erm.loss import JointObjective, Loss
 from syndic.model.erm.second_order import Newton
 from syndic.privacy import Budget, Ledger, Unit, check_delta, default_delta
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness

@@ -8,8 +8,7 @@ from typing import Any, Literal, Self, final
 import numpy as np
 
 from syndic.errors import InputError
-from syndic.model.erm.loss import Logistic, Squared
-from syndic.model.erm.multiclass import Softmax, one_against_others, shares
+from syndic.model.erm.loss import SQUARED, Logistic, Softmax, one_against_others, shares
 from syndic.privacy import Budget
 from syndic.sklearn.estimator import Bounds, Numbers, PrivateLinear
 from syndic.sklearn.parameters import Number, accuracy, r_squared, tags
@@ -208,7 +207,7 @@ class PrivateRidge(PrivateLinear):
         known = np.isfinite(numbers)
         within = np.clip(np.where(known, numbers, centre), lower, upper)
         labels = np.clip((within - centre) / half, -1.0, 1.0)[:, None]
-        self._learn(rows, labels, parties, Squared(), known)
+        self._learn(rows, labels, parties, SQUARED, known)
         self.coef_ = self._coefficients[0] * half
         self.intercept_ = float(self._intercepts[0] * half + centre)
         return self

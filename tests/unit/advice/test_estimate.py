@@ -11,7 +11,7 @@ from syndic.advice.estimate import advise_estimate, predicted
 from syndic.data import Instead
 from syndic.errors import InputError
 from syndic.model import AnyFamily, Bernoulli, Exponential, Multinomial, Normal, Poisson
-from syndic.model.families.accuracy import Setting
+from syndic.model.families.estimate import Setting
 from syndic_lab.bench.estimate.accuracy import masked_error, statistics_error
 
 COLUMNS = (

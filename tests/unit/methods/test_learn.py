@@ -15,8 +15,7 @@ from syndic import plan
 from syndic.data import Table, open_source
 from syndic.methods.learning.result import LearnResult, weights_of
 from syndic.methods.learning.rows import batches
-from syndic.model.erm.loss import Logistic, Objective, Squared
-from syndic.model.erm.multiclass import JointObjective
+from syndic.model.erm.loss import SQUARED, JointObjective, Logistic, Objective
 from syndic.privacy import Budget, Cost, joint_cost
 from syndic.report import coefficient_tables, report
 from syndic.study import simulate
@@ -75,7 +74,7 @@ def test_unequal_parties_learn_as_if_pooled() -> None:
     options = 'label = "score"\nloss = "ridge"\nclip = 0.4\nregularisation = 0.05\niterations = 9\nrate = 0.7'
     of = study(options, sizes=sizes, budget=NOISELESS, unit='neighbours = "add_remove"')
     data = sources(sizes)
-    whole = cohort(of, data, Objective(Squared(), 0.05, clip=0.4), pooled=True)
+    whole = cohort(of, data, Objective(SQUARED, 0.05, clip=0.4), pooled=True)
     expected = whole.descend(1, [9], nothing, rate=0.7)[0, :, 0]
     assert weights(of, data)[0] == pytest.approx(expected, abs=1e-3)
 

@@ -23,7 +23,7 @@ from syndic.methods.learning import query as query_module
 from syndic.methods.learning import rows as learning_rows
 from syndic.methods.learning.query import ModelQuery, gradient_query, model_query
 from syndic.methods.learning.rows import PartyRows, Rows
-from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
+from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Objective, SmoothedHinge
 from syndic.model.erm.second_order import STEPS
 from syndic.model.erm.solve import Solution, minimise
 
@@ -46,7 +46,7 @@ def some_rows(count: int, models: int, seed: int, width: int = 5) -> Rows:
     return Rows(features=np.trunc(features * STEPS), labels=labels)
 
 
-@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge(), Huber(threshold=0.7), Squared()])
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge(), Huber(threshold=0.7), SQUARED])
 @pytest.mark.parametrize("clip", [0.3, 1.0])
 def test_one_models_gradient_is_the_plain_one_to_steps(loss: Loss, clip: float) -> None:
     part, weights = some_rows(200, 1, 0), np.random.default_rng(1).normal(size=(1, 5))
@@ -66,7 +66,7 @@ def test_one_models_gradient_is_the_plain_one_to_steps(loss: Loss, clip: float) 
 def test_a_records_whole_numbers_are_no_longer_than_clip(seed: int, models: int, clip: float, size: float) -> None:
     part = some_rows(3, models, seed)
     weights = size * np.random.default_rng(seed + 1).normal(size=(models, 5))
-    for loss in (Logistic(), Squared(), SmoothedHinge()):
+    for loss in (Logistic(), SQUARED, SmoothedHinge()):
         for place in range(3):
             one = Rows(features=part.features[place : place + 1], labels=part.labels[place : place + 1])
             steps = one.gradient_steps(weights, loss, clip)
@@ -93,8 +93,8 @@ def test_the_sum_is_exact_at_large_clips_too(clip: float) -> None:
         Rows(features=part.features[start : start + 10], labels=part.labels[start : start + 10])
         for start in range(0, 30_000, 10)
     ]
-    expected = sum(piece.gradient_steps(weights, Squared(), clip) for piece in pieces)
-    assert np.array_equal(part.gradient_steps(weights, Squared(), clip), expected)
+    expected = sum(piece.gradient_steps(weights, SQUARED, clip) for piece in pieces)
+    assert np.array_equal(part.gradient_steps(weights, SQUARED, clip), expected)
 
 
 def test_rows_stay_in_the_unit_ball_and_labels_say_each_class() -> None:

@@ -22,8 +22,7 @@ from syndic.errors import PartyError
 from syndic.kernel import Call, Delivery, Message, Node, Reply, decode, encode
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.histogram.tables import MarginalTables
-from syndic.mpc.graph import Seats, SumGraph
-from syndic.mpc.listing import bits
+from syndic.mpc.graph import Seats, SumGraph, bits
 from syndic.mpc.masked_sum import Masks, SumDirectory, SumMasked, SumSurvivors, _Met, _Sent
 from syndic.mpc.ring import OVERFLOW, Integers
 from syndic.runtime import Local

@@ -16,7 +16,8 @@ from syndic.kernel import Call, Reply, answer, decode, encode, steps_of
 from syndic.methods import Synthesis
 from syndic.methods.synthesis.measure import Question, RoundLimits, answer_of, check_question
 from syndic.methods.synthesis.rounds import fitting
-from syndic.mpc.masked_sum import SumDirectory, SumKey, SumStart
+from syndic.mpc.key import PublicKey
+from syndic.mpc.masked_sum import SumDirectory, SumStart
 from syndic.study.party_folder import run_digest
 from unit.methods.synthesising import planned, sources, study
 
@@ -136,7 +137,7 @@ def ask(node: Any, agreed: Study, step: str, message: Any, call: str) -> Reply:
 def meet(nodes: dict[str, Any], agreed: Study) -> None:
     """Let two parties agree on their keys."""
     keys = {
-        name: decode(ask(node, agreed, "sum_keys", SumStart(label="synthesis"), "1").body, SumKey).public
+        name: decode(ask(node, agreed, "sum_keys", SumStart(label="synthesis"), "1").body, PublicKey).public
         for name, node in nodes.items()
     }
     for name, node in nodes.items():

@@ -6,17 +6,21 @@ import numpy as np
 import pytest
 
 from syndic.model import Exponential, Normal, Poisson
-from syndic.model.families.accuracy import Setting, best_blocks, blocks_condition, blocks_error, printed_blocks
 from syndic.model.families.estimate import (
     Correction,
     Estimated,
     Model,
     Noisy,
+    Setting,
+    best_blocks,
     best_weights,
     block_estimates,
+    blocks_condition,
+    blocks_error,
     blocks_of,
     estimate_by_blocks,
     estimate_by_statistics,
+    printed_blocks,
 )
 from syndic.model.families.family import Array
 from syndic_lab.bench.estimate.accuracy import (

@@ -73,7 +73,7 @@ def alpha(family: Family, natural: Array) -> float:  # noqa: PLR0911 - one for e
     first, last = natural[0], natural[-1]
     match family:
         case Bernoulli() | Binomial():
-            return float(family.tries * np.logaddexp(0.0, first))
+            return float(family.trials * np.logaddexp(0.0, first))
         case Poisson():
             return float(np.exp(first))
         case Multinomial():
@@ -81,7 +81,7 @@ def alpha(family: Family, natural: Array) -> float:  # noqa: PLR0911 - one for e
         case Geometric():
             return float(-np.log(-np.expm1(first)))
         case Exponential() | GammaRate():
-            return float(-family.power * np.log(-first))
+            return float(-family.shape * np.log(-first))
         case Gamma():
             return float(special.gammaln(last) - last * np.log(-first))
         case NormalMean():

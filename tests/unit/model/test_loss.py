@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
-from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
+from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Objective, SmoothedHinge
 from syndic.model.erm.solve import certified_norm, minimise
 
 Numbers = NDArray[np.float64]
-LOSSES: list[Loss] = [Logistic(), Squared(), Huber(0.7), SmoothedHinge(0.4)]
+LOSSES: list[Loss] = [Logistic(), SQUARED, Huber(0.7), SmoothedHinge(0.4)]
 BOUNDED = [loss for loss in LOSSES if np.isfinite(loss.lipschitz)]
 
 
@@ -90,7 +90,7 @@ def test_replacing_a_record_moves_the_mean_gradient_by_twice_the_clip_at_most(lo
 def test_squared_loss_without_clipping_has_no_bound() -> None:
     rows, labels = data(20)
     weights = np.full(5, 1e6)
-    unclipped = Objective(Squared(), 0.03, clip=1e12).record_gradients(weights, rows, labels)
+    unclipped = Objective(SQUARED, 0.03, clip=1e12).record_gradients(weights, rows, labels)
     assert np.linalg.norm(unclipped, axis=1).max() > 1e5
 
 
@@ -98,8 +98,8 @@ def test_clipped_squared_loss_is_huber_on_rows_of_norm_one() -> None:
     rows, labels = data(50)
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     weights = np.array([3.0, -2.0, 1.0, 0.5, 4.0])
-    clipped = Objective(Squared(), 0.1, clip=0.7).gradient(weights, rows, labels)
-    huber = Objective(Squared().limited(0.7), 0.1, clip=0.7).gradient(weights, rows, labels)
+    clipped = Objective(SQUARED, 0.1, clip=0.7).gradient(weights, rows, labels)
+    huber = Objective(Huber(0.7), 0.1, clip=0.7).gradient(weights, rows, labels)
     assert clipped == pytest.approx(huber, abs=1e-12)
 
 
@@ -147,7 +147,7 @@ def test_replacing_a_record_moves_the_minimiser_within_its_sensitivity(loss: Los
 def test_what_cannot_be_solved_is_refused() -> None:
     rows, labels = data(10)
     with pytest.raises(InputError, match="Huber"):
-        minimise(Objective(Squared(), 0.1), rows, labels)
+        minimise(Objective(SQUARED, 0.1), rows, labels)
     with pytest.raises(InputError, match="abstain"):
         minimise(Objective(Logistic(), 0.1), rows[:0], labels[:0])
     with pytest.raises(InputError, match="larger tolerance"):

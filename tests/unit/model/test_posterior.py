@@ -11,8 +11,7 @@ from scipy.optimize import minimize
 
 from syndic.errors import InputError
 from syndic.model.erm import belief, posterior, posterior_fit
-from syndic.model.erm.loss import Huber, Logistic, Loss, SmoothedHinge, Squared
-from syndic.model.erm.multiclass import Softmax
+from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, SmoothedHinge, Softmax
 from syndic.model.erm.posterior import Layout, Posterior, intercept_weight
 from syndic.model.erm.second_order import UNIT
 from syndic.model.erm.shrink import likely_share
@@ -20,7 +19,7 @@ from syndic.model.erm.shrink import likely_share
 Numbers = NDArray[np.float64]
 # two numbers, the second with an indicator for missing values, and a list of three levels
 LAYOUT = Layout(np.array([0, 1, 1, 2, 2, 2]), np.array([True, True, False, False, False, False]))
-LOSSES = [(Logistic(), 1), (Softmax(), 3), (Logistic(), 3), (Squared(), 1), (Huber(0.5), 1)]
+LOSSES = [(Logistic(), 1), (Softmax(), 3), (Logistic(), 3), (SQUARED, 1), (Huber(0.5), 1)]
 
 
 def method(loss: Loss, models: int, neighbours: str = "replace", **options: Any) -> Posterior:
@@ -38,7 +37,7 @@ def records() -> Numbers:
 
 
 def all_labels(loss: Loss, models: int) -> Numbers:
-    if isinstance(loss, Squared | Huber):
+    if isinstance(loss, Huber):
         return np.array([[-1.0], [1.0], [0.2]])
     return np.array([[-1.0], [1.0]]) if models == 1 else np.concatenate([2 * np.eye(models) - 1, -np.ones((1, models))])
 
@@ -190,7 +189,7 @@ def people(count: int, models: int, seed: int = 0) -> tuple[Numbers, Numbers, Nu
 @pytest.mark.parametrize(("loss", "models"), LOSSES[:4], ids=repr)
 def test_with_hardly_any_noise_it_is_the_minimiser(loss: Loss, models: int) -> None:
     rows, scores, labels = people(4000, models)
-    if isinstance(loss, Squared):
+    if loss is SQUARED:
         labels = np.clip(scores / 12 + np.random.default_rng(1).normal(0.1, 0.05, scores.shape), -1, 1)
     of = method(loss, models, people=len(rows), gradients=12)
     found = learnt(of, rows, labels, 1e4, 0)

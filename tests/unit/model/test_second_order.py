@@ -1,6 +1,5 @@
 """Multiclass losses against finite differences; the few-round method against its sensitivity and the true minimiser."""
 
-from fractions import Fraction
 from math import sqrt
 
 import numpy as np
@@ -10,16 +9,21 @@ from scipy.optimize import minimize
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
-from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
-from syndic.model.erm.multiclass import (
+from syndic.model.erm.loss import (
+    SQUARED,
+    Huber,
     JointObjective,
+    Logistic,
+    Loss,
+    Objective,
+    SmoothedHinge,
     Softmax,
     joint_curvature,
     joint_slope,
     one_against_others,
     shares,
 )
-from syndic.model.erm.second_order import STEPS, UNIT, Newton, follow
+from syndic.model.erm.second_order import CURVATURE_SHARE, STEPS, UNIT, Newton, follow
 from syndic.model.erm.solve import minimise
 
 Numbers = NDArray[np.float64]
@@ -121,12 +125,12 @@ def test_shares_are_the_whole_budget(rounds: int) -> None:
     for number in scheme.matrices:
         # what the matrix part of one noise costs is the share planned for it
         part = (scheme._matrix_reach(number, scheme.weight(number)) / float(scheme.reach(number))) ** 2
-        assert part * float(scheme.share(number)) == pytest.approx(float(scheme.curvature_share) / len(scheme.matrices))
+        assert part * float(scheme.share(number)) == pytest.approx(float(CURVATURE_SHARE) / len(scheme.matrices))
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize(
-    ("loss", "models"), [(Logistic(), 1), (Softmax(), 3), (Logistic(), 3), (Squared(), 1), (Huber(0.5), 1)], ids=repr
+    ("loss", "models"), [(Logistic(), 1), (Softmax(), 3), (Logistic(), 3), (SQUARED, 1), (Huber(0.5), 1)], ids=repr
 )
 def test_one_person_moves_no_sum_further_than_its_reach(loss: Loss, models: int, neighbours: str) -> None:
     generator = np.random.default_rng(4)
@@ -178,7 +182,7 @@ def test_sums_are_exact_at_large_clips_too() -> None:
     generator = np.random.default_rng(0)
     rows = generator.random((40_000, 4)) / 2
     labels = generator.uniform(-1, 1, (40_000, 1))
-    scheme = Newton(objective=JointObjective(Squared(), 0.01, clip=1e3), shape=(1, 4), people=40_000)
+    scheme = Newton(objective=JointObjective(SQUARED, 0.01, clip=1e3), shape=(1, 4), people=40_000)
     weights = np.full((1, 4), 2.0**13)
     # few rows at a time are far from what double precision has room for
     parts = [
@@ -208,7 +212,7 @@ def minimiser(objective: JointObjective, rows: Numbers, labels: Numbers) -> Numb
         (Softmax(), 3, 2.0, 1e-4),
         (Logistic(), 3, 2.0, 1e-4),
         (SmoothedHinge(0.5), 2, 1.0, 1e-3),  # its curvature is only bounded, so steps are shorter
-        (Squared(), 2, 9.0, 1e-4),
+        (SQUARED, 2, 9.0, 1e-4),
     ],
     ids=repr,
 )
@@ -269,7 +273,5 @@ def test_sixteen_noisy_rounds_are_as_good_as_many_of_gradient_descent() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InputError, match="at least 1"):
         newton(Logistic(), 1, 0)
-    with pytest.raises(InputError, match="curvature_share"):
-        Newton(objective=JointObjective(Logistic(), 0.1), shape=(1, 2), people=5, curvature_share=Fraction(0))
     with pytest.raises(InputError, match="clip"):
         JointObjective(Logistic(), 0.1, clip=0.0)

@@ -16,15 +16,8 @@ from syndic.mpc.align import steps
 from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES
 from syndic.mpc.align.steps import PrivateIntersection
 from syndic.mpc.align.table import FIELD, TableShape
-from syndic.mpc.align.work import (
-    ORDER_NAME,
-    AlignBox,
-    AlignDone,
-    AlignMail,
-    AlignTable,
-    Ids,
-    Tags,
-)
+from syndic.mpc.align.work import ORDER_NAME, AlignBox, AlignDone, AlignTable, Ids, Tags
+from syndic.mpc.seal import Mail
 from syndic.mpc.secret import SharedSecret
 
 SOURCES = {"north": table(list(range(9))), "south": table(list(range(5, 15)))}
@@ -137,7 +130,7 @@ def wrong_questions(step: str, body: bytes) -> list[tuple[str, Message, str]]:
         sums = (one, last, words[:, :-1], words[:0], np.zeros((len(words), 0), dtype=np.uint64), words.T)
         return [(step, AlignTable(number=0, words=each), sum_text) for each in sums]
     if step == "align_confirm":
-        return [("align_done", AlignMail(boxes={}), "each is answered once, in order")]
+        return [("align_done", Mail(boxes={}), "each is answered once, in order")]
     return []
 
 
@@ -169,7 +162,7 @@ def test_a_wrong_question_at_the_right_time_is_refused_and_changes_nothing(tmp_p
 def test_a_message_about_the_order_that_is_missing_ends_the_run(step: str, tmp_path: Path) -> None:
     study = align_study()
     carrier, session = carried(study, SOURCES, tmp_path)
-    carrier.change = lambda asked, _, body: encode(AlignMail(boxes={})) if asked == step else body
+    carrier.change = lambda asked, _, body: encode(Mail(boxes={})) if asked == step else body
     with pytest.raises(PartyError, match="about the order are not those of all other parties"):
         run(study.protocol, session)
     carrier.close()

@@ -27,7 +27,7 @@ from syndic.mpc import dealer, product, triple
 from syndic.mpc.extension import Extension
 from syndic.mpc.length import LengthProof, four_squares
 from syndic.mpc.limb import matrix_product
-from syndic.mpc.order import _Stage
+from syndic.mpc.order import Stage
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import ProductChallenge, ProductProof
 from syndic.mpc.proof import Proof
@@ -88,7 +88,7 @@ def cheating(monkeypatch: pytest.MonkeyPatch, rows: Matrix, *, when: str = "") -
     stages = {"product_masked": 2, "product_tested": 3, "product_proved": 4, "product_multiplied": 5}
 
     def cheat(method: Gram, party: Any, start: int, stop: int) -> Matrix:
-        stage = party.recall("product stage", _Stage).done
+        stage = party.recall("product stage", Stage).done
         lies = party.name == "p0" and (not when or stages[when] == stage)
         return rows[start:stop, :2] if lies else honest(method, party, start, stop)
 

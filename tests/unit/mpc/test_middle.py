@@ -24,14 +24,14 @@ from syndic.methods.learning.noise import SharedNoise
 from syndic.methods.learning.plan import LearnPlan
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
-from syndic.mpc.key import agree, context, key_pair
+from syndic.mpc.key import PublicKey, agree, context, key_pair
 from syndic.mpc.mask import expand
-from syndic.mpc.masked_sum import SumKey, SumMasked
-from syndic.mpc.product_messages import ProductKey, ProductOpening
+from syndic.mpc.masked_sum import SumMasked
+from syndic.mpc.product_messages import ProductOpening
 from syndic.mpc.ring import Integers
 from syndic.mpc.seal import Mail, Place, unseal
 from syndic.mpc.secret import SecretOffer, SharedSecret
-from syndic.mpc.twoserver import TwoKey, TwoShares
+from syndic.mpc.twoserver import TwoShares
 from syndic.random import SystemRandomness
 from syndic.runtime import Local
 from syndic.study import PartyFolder, Study
@@ -150,17 +150,21 @@ def opens_own_tables(middle: Middle, study: Study) -> bool:
 SERVED = 'servers = ["north", "south", "east"]'
 STUDIES = (*CASES, _across("marginals by servers", vertical_study(SERVED, parties=THREE_VERTICAL)))
 ATTACKS = {
-    "sum": Attack("marginals gaussian", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_one_sum, True),
-    "sums": Attack("learn mpc_grad", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_a_round, True),
+    "sum": Attack(
+        "marginals gaussian", "sum_keys", PublicKey, lambda _: PublicKey(public=EVIL.public), opens_one_sum, True
+    ),
+    "sums": Attack(
+        "learn mpc_grad", "sum_keys", PublicKey, lambda _: PublicKey(public=EVIL.public), opens_a_round, True
+    ),
     "product": Attack(
-        "marginals across", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows
+        "marginals across", "product_keys", PublicKey, lambda _: PublicKey(public=EVIL.public), opens_rows
     ),
     "three servers": Attack(
-        "marginals by servers", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows
+        "marginals by servers", "product_keys", PublicKey, lambda _: PublicKey(public=EVIL.public), opens_rows
     ),
-    "two servers": Attack("average", "two_keys", TwoKey, lambda _: TwoKey(public=EVIL.public), opens_seed, True),
+    "two servers": Attack("average", "two_keys", PublicKey, lambda _: PublicKey(public=EVIL.public), opens_seed, True),
     "rounds": Attack(
-        "synthesis across", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_own_tables, True
+        "synthesis across", "sum_keys", PublicKey, lambda _: PublicKey(public=EVIL.public), opens_own_tables, True
     ),
 }
 

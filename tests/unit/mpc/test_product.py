@@ -20,8 +20,7 @@ from syndic.methods.layout import Counts
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.key import agree
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_memory import KeptPair
-from syndic.mpc.product_messages import ProductChallenge, ProductInbox, ProductStart, ProductTurn
+from syndic.mpc.product_messages import KeptPair, ProductChallenge, ProductInbox, ProductStart, ProductTurn
 from syndic.mpc.ring import Residues
 from syndic.mpc.seal import Place, unseal
 from syndic.mpc.triple import ProductSizes, Stock, dealt_half, product_sizes

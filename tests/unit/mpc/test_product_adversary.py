@@ -21,13 +21,13 @@ from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Nothing, Reply, answer, decode, encode
 from syndic.methods import Marginals
 from syndic.methods.layout import Counts
-from syndic.mpc import dealer, product, product_memory
+from syndic.mpc import dealer, product, product_messages
 from syndic.mpc.extension import Extension
-from syndic.mpc.key import context, derive
+from syndic.mpc.key import PublicKey, context, derive
 from syndic.mpc.mask import expand
-from syndic.mpc.order import _Stage
+from syndic.mpc.order import Stage
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import ProductChallenge, ProductKey, ProductOpening, ProductProof
+from syndic.mpc.product_messages import ProductChallenge, ProductOpening, ProductProof
 from syndic.mpc.proof import OneHotProof
 from syndic.mpc.triple import Stock
 from syndic.random import SecretRandomness
@@ -85,7 +85,7 @@ def cheating(monkeypatch: pytest.MonkeyPatch, rows: Matrix, *, when: str = "") -
     stages = {"product_masked": 2, "product_proved": 3, "product_multiplied": 4}
 
     def cheat(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> Matrix:
-        stage = party.recall("product stage", _Stage).done
+        stage = party.recall("product stage", Stage).done
         lies = party.name == "p0" and (not when or stages[when] == stage)
         return rows[slice(*span)] if lies else honest(self, party, span, recode)
 
@@ -196,7 +196,7 @@ def test_a_party_that_lies_in_its_own_product_shows_the_dealer_a_record_as_the_s
     cheating(
         monkeypatch, TRUE + many * (np.arange(200) == VICTIM)[:, None] * np.array([1, 0, 0]), when="product_multiplied"
     )
-    monkeypatch.setattr(product_memory, "_digest", lambda _: b"")
+    monkeypatch.setattr(product_messages, "_digest", lambda _: b"")
     looks = Dealer(carrier_of(STUDY, PARTS))
     shift = surplus(looks)[0, :3]
     seed = looks.sent["product_keys", "p1"].seed
@@ -358,7 +358,7 @@ def test_rows_that_changed_before_the_proof(weak: bool, monkeypatch: pytest.Monk
             coordinate(STUDY, seen)
         assert not totals
         return
-    monkeypatch.setattr(product_memory, "_digest", lambda _: b"")
+    monkeypatch.setattr(product_messages, "_digest", lambda _: b"")
     with pytest.raises(RefusedError, match=UNPROVEN):
         coordinate(STUDY, seen)
     seed = seen.sent["product_proved", "p0"].seed
@@ -430,7 +430,7 @@ def dealt(given: SecureProduct, replies: Mapping[str, Any]) -> tuple[dict[str, b
 
         def ask(self, step: Any, asked: Mapping[str, Any]) -> Any:
             said: Mapping[str, Callable[[str], Any]] = {
-                "product_keys": lambda _: ProductKey(public=b"key"),
+                "product_keys": lambda _: PublicKey(public=b"key"),
                 "product_masked": lambda name: ProductOpening(body=name.encode(), keys=KEYS),
                 "product_proved": lambda name: ProductProof(seed=b"s" * 32, body=name.encode(), keys=KEYS),
                 "product_multiplied": lambda _: Nothing(),

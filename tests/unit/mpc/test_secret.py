@@ -135,7 +135,7 @@ def test_a_stage_that_cannot_be_read_is_not_the_beginning(tmp_path: Path) -> Non
     fleet = Fleet(AddUp(), 3, tmp_path)
     fleet.nodes["p0"].state.memory.keep("secret one stage", b"\xc1")
     reply = fleet.asked_again("secret_offer", "p0", SecretStart(label="one"))
-    assert (reply.code, "not a valid _Stage" in reply.text) == ("refused", True)
+    assert (reply.code, "not a valid Stage" in reply.text) == ("refused", True)
 
 
 def test_offers_of_some_parties_only_are_refused(tmp_path: Path) -> None:

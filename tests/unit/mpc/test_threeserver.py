@@ -21,8 +21,7 @@ from syndic.mpc import threeserver
 from syndic.mpc.extension import DEGREE, Extension
 from syndic.mpc.key import agree_with
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_memory import KeptPair, KeptShare
-from syndic.mpc.product_messages import Served, ServerTurn
+from syndic.mpc.product_messages import KeptPair, KeptShare, Served, ServerTurn
 from syndic.mpc.proof import OneHotProof
 from syndic.mpc.seal import seal, unseal
 from syndic.mpc.threeserver import ServedProduct, digest_of

@@ -16,13 +16,12 @@ from syndic.privacy.account import (
     _loss_epsilon,
     curve,
     epsilon_of,
-    gaussian_epsilon,
-    gaussian_sigma,
     pure_for,
-    zcdp_epsilon,
 )
+from syndic.privacy.concentrated import zcdp_epsilon
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
+from syndic.privacy.gaussian import gaussian_epsilon
 
 DELTA = Fraction(1, 10**5)
 
@@ -303,35 +302,6 @@ def test_a_budget_below_one_step_for_each_of_many_buys_nothing() -> None:
     assert pure_for(Fraction(3, 10**12), Fraction(0), 10) == 0
     assert pure_for(Fraction(30, 10**12), Fraction(0), 10) == Fraction(3, 10**12)
     assert pure_for(Fraction(30, 10**12), Fraction(0)) == Fraction(30, 10**12)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "sigma"),
-    [
-        ("0.1", 30.749566),
-        ("0.2", 16.304133),
-        ("0.4", 8.629574),
-        ("0.8", 4.572762),
-        ("1", 3.730632),
-        ("1.6", 2.436477),
-        ("3.2", 1.313832),
-    ],
-)
-def test_continuous_gaussian_noise_has_the_published_size(epsilon: str, sigma: float) -> None:
-    assert gaussian_sigma(Fraction(epsilon), DELTA) == pytest.approx(sigma, abs=1e-6)
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [("1/100", "1/1000000000"), ("1", "1e-12"), ("8", "1/1000")])
-def test_continuous_gaussian_noise_is_the_least_that_is_enough(epsilon: str, delta: str) -> None:
-    sigma = gaussian_sigma(Fraction(epsilon), Fraction(delta))
-    assert gaussian_delta(1 / sigma, float(Fraction(epsilon))) <= float(Fraction(delta))
-    assert gaussian_delta(1 / (sigma * (1 - 1e-6)), float(Fraction(epsilon))) > float(Fraction(delta))
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [("1", "0"), ("1", "1"), ("1", "1.5"), ("0", "0.1"), ("-0.5", "0.1")])
-def test_continuous_gaussian_noise_needs_a_budget(epsilon: str, delta: str) -> None:
-    with pytest.raises(InputError, match=r"must be positive and delta .* in \(0, 1\)"):
-        gaussian_sigma(Fraction(epsilon), Fraction(delta))
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

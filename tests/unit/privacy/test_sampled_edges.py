@@ -11,7 +11,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from scipy.stats import norm
 
 from syndic.errors import InputError
-from syndic.privacy.sampled import LEAST_SIGMA, _bracket, _least, _left, sampled_epsilon, sampled_sigma
+from syndic.privacy.sampled import LEAST_SIGMA, _bracket, _left, sampled_epsilon, sampled_sigma
 
 DELTA = Fraction(1, 10**6)
 
@@ -87,7 +87,6 @@ def test_the_least_noise_is_found_from_every_start(threshold: int) -> None:
         fails, fits = _bracket(lambda sigma: sigma >= threshold, start)
         assert fits >= max(100, threshold)
         assert 99 <= fails < max(100, threshold)
-        assert _least(lambda sigma: sigma >= threshold, fails + 1, fits) == max(100, threshold)
 
 
 def test_noise_ends_at_a_million() -> None:

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
-from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, Squared
+from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Objective
 from syndic.model.erm.solve import minimise
 from syndic_lab.bench.erm.cohort import Cohort
 from syndic_lab.bench.erm.noise_law import law
@@ -47,7 +47,7 @@ def one_by_one(steps: int, linear: Numbers | None = None, extra: float = 0.0, ra
 
 def test_average_gradient_is_the_mean_of_the_parties_own() -> None:
     rows, labels = data()
-    for loss, clip in ((Logistic(), 1.0), (Squared(), 0.3)):
+    for loss, clip in ((Logistic(), 1.0), (SQUARED, 0.3)):
         weights = np.random.default_rng(1).normal(size=(6, 3))
         found = cohort(loss, clip).average_gradient(weights)
         for column in range(3):
@@ -128,7 +128,7 @@ def test_equal_parties_leave_out_the_rest_and_too_few_rows_are_refused() -> None
 @pytest.mark.bench
 def test_squared_loss_has_no_private_minimiser_and_tolerance_may_be_out_of_reach() -> None:
     with pytest.raises(InputError, match="Huber"):
-        cohort(Squared()).average_minimiser(1e-6)
+        cohort(SQUARED).average_minimiser(1e-6)
     with pytest.raises(InputError, match="larger tolerance"):
         cohort().average_minimiser(1e-30)
 

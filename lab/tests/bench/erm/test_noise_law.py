@@ -15,6 +15,7 @@ from syndic_lab.bench.erm.noise_law import (
     Law,
     LawName,
     Spherical,
+    gaussian_sigma,
     gradient_sigma,
     law,
     objective_noise,
@@ -251,3 +252,23 @@ def test_every_method_has_noise() -> None:
         assert model_noise(method, setting()).deviation(118) > 0
     for each in get_args(GradientMethod):
         assert gradient_noise(each, setting()).sigma > 0
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "sigma"), [("0.1", 30.749566), ("0.4", 8.629574), ("1", 3.730632), ("1.6", 2.436477), ("3.2", 1.313832)]
+)
+def test_continuous_gaussian_noise_has_the_published_size(epsilon: str, sigma: float) -> None:
+    assert gaussian_sigma(Fraction(epsilon), Fraction(1, 10**5)) == pytest.approx(sigma, abs=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1/100", "1/1000000000"), ("1", "1e-12"), ("8", "1/1000")])
+def test_continuous_gaussian_noise_is_the_least_that_is_enough(epsilon: str, delta: str) -> None:
+    sigma = gaussian_sigma(Fraction(epsilon), Fraction(delta))
+    enough, less = (Fraction(1 / each) ** 2 for each in (sigma, sigma * (1 - 1e-6)))
+    assert gaussian_epsilon(enough, Fraction(delta)) <= Fraction(epsilon) < gaussian_epsilon(less, Fraction(delta))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "0"), ("1", "1"), ("1", "1.5"), ("0", "0.1"), ("-0.5", "0.1")])
+def test_continuous_gaussian_noise_needs_a_budget(epsilon: str, delta: str) -> None:
+    with pytest.raises(InputError, match=r"must be positive and delta .* in \(0, 1\)"):
+        gaussian_sigma(Fraction(epsilon), Fraction(delta))

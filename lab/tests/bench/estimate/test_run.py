@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from syndic.data import Boolean, Integer, Real
-from syndic.model.families.accuracy import Setting
+from syndic.model.families.estimate import Setting
 from syndic_lab.bench.estimate import run as estimate
 from syndic_lab.bench.estimate.runs import chances_of
 

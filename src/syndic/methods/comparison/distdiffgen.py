@@ -49,16 +49,11 @@ from syndic.model.markov import Measurement
 from syndic.model.markov.sample import draw_column
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
+from syndic.mpc.key import PublicKey
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import (
-    ProductInbox,
-    ProductKey,
-    ProductOpening,
-    ProductStart,
-    ProductTurn,
-)
+from syndic.mpc.product_messages import ProductInbox, ProductOpening, ProductStart, ProductTurn
 from syndic.random import generator
 
 _CUT = "groups of the leaves"
@@ -215,7 +210,7 @@ class Distdiffgen(Method, tag="distdiffgen"):
         return Nothing()
 
     @step(reveals="public")
-    def product_keys(self, party: Party[DistdiffgenPlan], message: ProductStart) -> ProductKey:
+    def product_keys(self, party: Party[DistdiffgenPlan], message: ProductStart) -> PublicKey:
         """Store the dealer's seed, make a key pair, publish the public key."""
         return _product(party).product_keys(party, message)
 

@@ -69,15 +69,10 @@ from syndic.model.markov import Measurement
 from syndic.model.markov.curator import SCORE_STEP, independence_gap
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
+from syndic.mpc.key import PublicKey
 from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.order import advance
-from syndic.mpc.product_messages import (
-    ProductInbox,
-    ProductKey,
-    ProductOpening,
-    ProductStart,
-    ProductTurn,
-)
+from syndic.mpc.product_messages import ProductInbox, ProductOpening, ProductStart, ProductTurn
 from syndic.random import Randomness, generator
 
 _LATENTS: Final = "latent attributes of own columns"
@@ -204,7 +199,7 @@ class Dplt(Method, tag="dplt"):
         return learned
 
     @step(reveals="public")
-    def product_keys(self, party: Party[DpltPlan], message: ProductStart) -> ProductKey:
+    def product_keys(self, party: Party[DpltPlan], message: ProductStart) -> PublicKey:
         """Store the dealer's seed, make a key pair, publish the public key."""
         return party.plan.product.product_keys(party, message)
 

@@ -58,8 +58,7 @@ from syndic.methods.estimate.result import (
     parts_of,
 )
 from syndic.model import AnyFamily
-from syndic.model.families.accuracy import Setting, best_blocks, printed_blocks
-from syndic.model.families.estimate import Correction, block_estimates, blocks_of
+from syndic.model.families.estimate import Correction, Setting, best_blocks, block_estimates, blocks_of, printed_blocks
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.ring import OVERFLOW, ring_for

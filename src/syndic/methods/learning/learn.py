@@ -26,8 +26,7 @@ from syndic.methods.learning.noise import Noise, OwnNoise, RoundNoise, SharedNoi
 from syndic.methods.learning.plan import LearnPlan, plan_of
 from syndic.methods.learning.result import LearnModel, LearnResult, read_model, split_weights
 from syndic.methods.learning.scheme import Opened
-from syndic.model.erm.loss import Huber, Logistic, Loss, Numbers, Objective, SmoothedHinge, Squared
-from syndic.model.erm.multiclass import Softmax
+from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Numbers, Objective, SmoothedHinge, Softmax
 from syndic.mpc.masked_sum import SumMasked
 
 SchemeName = Literal["posterior", "mpc_grad", "mpc_out", "newton", "local_grad", "local_out", "pathak"]
@@ -134,7 +133,7 @@ class Learn(Method, tag="learn"):
             "hinge": SmoothedHinge(),
             "huber": Huber(threshold=self.clip),
             # a minimiser needs a loss with bounded slopes; clipping gradients has the same effect in each round
-            "ridge": Squared().limited(self.clip) if self.averages_models else Squared(),
+            "ridge": Huber(threshold=self.clip) if self.averages_models else SQUARED,
         }
         return Objective(losses[self.loss], self.regularisation, clip=self.clip)
 

@@ -19,8 +19,7 @@ from syndic.data.design import Design
 from syndic.data.source import open_rows
 from syndic.errors import InputError
 from syndic.methods.learning.result import LearnModel, scores_of
-from syndic.model.erm.loss import Numbers
-from syndic.model.erm.multiclass import shares
+from syndic.model.erm.loss import Numbers, shares
 from syndic.model.erm.second_order import STEPS
 
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Table
 from syndic.data.design import Design
-from syndic.model.erm.loss import Loss, Numbers
-from syndic.model.erm.multiclass import joint_slope, shortening
+from syndic.model.erm.loss import Loss, Numbers, joint_slope, shortening
 from syndic.model.erm.second_order import LARGEST_NORM, STEPS, WEIGHT_STEPS, exact_rows, within_norm
 
 # rows at a time: sums of as many terms of 2^32 stay below 2^53

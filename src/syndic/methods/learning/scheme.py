@@ -14,8 +14,7 @@ import numpy as np
 from syndic.data.design import Design
 from syndic.methods.learning.query import Query, few_round_queries, gradient_query, model_query
 from syndic.model.erm.belief import Belief
-from syndic.model.erm.loss import Numbers
-from syndic.model.erm.multiclass import JointObjective
+from syndic.model.erm.loss import JointObjective, Numbers
 from syndic.model.erm.posterior import Layout, Posterior, intercept_weight
 from syndic.model.erm.second_order import Newton, NewtonState
 from syndic.privacy import Unit

@@ -22,7 +22,7 @@ from syndic.kernel import PARTNERS, Group, Terms, budgets_of, groups_of, most_pe
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
-from syndic.model.markov import Adaptive, Impossible, OneShot, plan_tree
+from syndic.model.markov import Adaptive, Impossible, plan_tree
 from syndic.model.markov.levels import least_released
 from syndic.model.markov.parity import SIZES, most_sets, share_to_find
 from syndic.privacy import mu_squared_for
@@ -154,11 +154,10 @@ def choosing(
         ]
         adjacent = tuple((one.name, one.levels) for one in few if one.name not in dict(ordered))
         together = with_target and target is not None and schema[target].size <= FEW_TARGET_LEVELS
-    kind, rounds = (OneShot, 1) if selector == "one_shot" else (Adaptive, rounds or Adaptive().rounds)
-    return kind(
+    return Adaptive(
         cells=cells,
         most_table_cells=table,
-        rounds=rounds,
+        rounds=1 if selector == "one_shot" else rounds or Adaptive().rounds,
         one_way_share=LEVELS_SHARE if ordered or branches or together else Adaptive().one_way_share,
         ordered=ordered,
         adjacent=adjacent,

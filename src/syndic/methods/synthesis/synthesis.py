@@ -71,10 +71,11 @@ from syndic.model.markov.measurement import UNKNOWN
 from syndic.model.markov.parity import parity_sums
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
+from syndic.mpc.key import PublicKey
 from syndic.mpc.masked_sum import MaskedSums, SumCoordinator, SumMasked
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import ProductKey, ProductStart, Served, ServerTurn
+from syndic.mpc.product_messages import ProductStart, Served, ServerTurn
 from syndic.mpc.threeserver import ServedProduct, check_servers
 
 _ASKED = "round asked"
@@ -242,7 +243,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
         return reach.round_of(asked).counts.rows(party, (start, stop), _own_groups(party, asked).recode)
 
     @step(reveals="public")
-    def product_keys(self, party: Party[SynthesisPlan], message: ProductStart) -> ProductKey:
+    def product_keys(self, party: Party[SynthesisPlan], message: ProductStart) -> PublicKey:
         """Take the dealer's seed, make a key pair, publish the public key."""
         return self.product_at(party).product_keys(party, message)
 

@@ -5,28 +5,26 @@ middle of their bounds, so `middle` is added to a mean.
 """
 
 from math import sqrt
-from typing import Any
 
 import numpy as np
-import scipy
 
 from syndic.model.describe.sums import CLEAR, ChiSquared, Floats, Statistic, Sums, quadratic
 from syndic.model.interval.one_step import crossing
-from syndic.model.interval.question import Estimate
+from syndic.model.interval.question import MATHS, Estimate
 from syndic.model.interval.wilson import wilson
 
 
 @np.errstate(all="ignore")
-def mean(sums: Sums, group: int, middle: float = 0.0, level: float = 0.95) -> Statistic:
+def mean(sums: Sums, group: int, middle: float = 0.0) -> Statistic:
     """Return the mean of a group."""
-    found = sums.statistic(_mean(sums, group) + Estimate(middle), level=level)
+    found = sums.statistic(_mean(sums, group) + Estimate(middle))
     return Statistic(found.value, found.lower, found.upper, None, found.widened)
 
 
 @np.errstate(all="ignore")
-def deviation(sums: Sums, group: int, level: float = 0.95) -> Statistic:
+def deviation(sums: Sums, group: int) -> Statistic:
     """Return the standard deviation of a group; its ends are the roots of those of the variance."""
-    found = sums.statistic(_variance(sums, group), level=level)
+    found = sums.statistic(_variance(sums, group))
     if found.value is None or found.lower is None or found.upper is None or found.upper <= 0:
         return Statistic()
     value, lower, upper = (sqrt(max(end, 0.0)) for end in (found.value, found.lower, found.upper))
@@ -34,19 +32,19 @@ def deviation(sums: Sums, group: int, level: float = 0.95) -> Statistic:
 
 
 @np.errstate(all="ignore")
-def mean_difference(sums: Sums, group: int, other: int, level: float = 0.95) -> Statistic:
+def mean_difference(sums: Sums, group: int, other: int) -> Statistic:
     """Return how much larger the mean of a group is than that of another."""
-    return sums.statistic(_mean(sums, group) - _mean(sums, other), level=level)
+    return sums.statistic(_mean(sums, group) - _mean(sums, other))
 
 
 @np.errstate(all="ignore")
-def standardised_difference(sums: Sums, group: int, other: int, level: float = 0.95) -> Statistic:
+def standardised_difference(sums: Sums, group: int, other: int) -> Statistic:
     """Return the difference of two means in standard deviations, the root of the mean of both variances."""
     pooled = Estimate(0.5) * (_variance(sums, group) + _variance(sums, other))
     if pooled.value <= 0:
         return Statistic()
     difference = _mean(sums, group) - _mean(sums, other)
-    return sums.statistic(difference / pooled.through(np.sqrt, _root_slope), level=level)
+    return sums.statistic(difference / pooled.through(*MATHS["sqrt"]))
 
 
 @np.errstate(all="ignore")
@@ -69,7 +67,6 @@ def quantile(
     *,
     whole: bool,
     repeated: int = 1,
-    level: float = 0.95,
 ) -> Statistic:
     """Return where the share below reaches `chance`; its ends are where the intervals of the shares contain it.
 
@@ -84,8 +81,7 @@ def quantile(
     below = (weight * upwards + (1 - weight) * (people - counts.sum() + upwards)) / people
     noise = weight**2 * inside + (1 - weight) ** 2 * (size - inside) + (1 - weight - below) ** 2
     shares = np.clip(np.maximum.accumulate(below), 0.0, 1.0)
-    known, width = np.full(shares.shape, people / repeated), float(scipy.special.ndtri(0.5 + level / 2))
-    lower, upper = wilson(shares, known, variance * noise / people**2, width)
+    lower, upper = wilson(shares, np.full(shares.shape, people / repeated), variance * noise / people**2)
     for side in (shares, lower, upper):
         side[0], side[-1] = 0.0, 1.0
     value, first, last = (crossing(chance, edges, side, whole=whole) for side in (shares, upper, lower))
@@ -99,7 +95,3 @@ def _mean(sums: Sums, group: int) -> Estimate:
 def _variance(sums: Sums, group: int) -> Estimate:
     people, total, squares = (sums[3 * group + power] for power in range(3))
     return (squares - total * total / people) / (people - Estimate(1.0))
-
-
-def _root_slope(value: Any) -> Any:
-    return 0.5 / np.sqrt(value)

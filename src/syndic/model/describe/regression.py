@@ -6,13 +6,14 @@ sampling covariance sum x x' (B - 2 m A + m^2 N), and its derivatives by A and N
 """
 
 from dataclasses import dataclass
-from math import exp, sqrt
+from math import sqrt
 from typing import Final, Literal, final
 
 import numpy as np
-import scipy
 
-from syndic.model.describe.sums import CLEAR, Floats, Statistic
+from syndic.model.describe.sums import CLEAR, Floats, Statistic, statistic_of
+from syndic.model.interval.measured import NoValueError
+from syndic.model.interval.regression import inverse_of
 
 Kind = Literal["linear", "logistic", "poisson"]
 
@@ -32,17 +33,13 @@ class Fitted:
     covariance: Floats
     hidden: tuple[bool, ...]
 
-    def statistic(self, place: int, *, exponential: bool, level: float = 0.95) -> Statistic:
+    def statistic(self, place: int, *, exponential: bool) -> Statistic:
         """Return a coefficient with its interval, or its exponential: an odds ratio or a ratio of rates."""
         value, error = float(self.coefficients[place]), sqrt(max(float(self.covariance[place, place]), 0.0))
         if self.hidden[place] or error == 0:
             return Statistic()
-        width = float(scipy.special.ndtri(0.5 + level / 2)) * error
-        ends = [value, value - width, value + width]
-        middle, lower, upper = (exp(min(end, 700.0)) for end in ends) if exponential else ends
         sampled = sqrt(max(float(self.sampling[place, place]), 0.0))
-        p_value, widened = float(2 * scipy.special.ndtr(-abs(value) / error)), error / sampled if sampled > 0 else None
-        return Statistic(middle, lower, upper, p_value, widened)
+        return statistic_of(value, error, error / sampled if sampled > 0 else None, logarithm=exponential)
 
 
 @np.errstate(all="ignore")
@@ -55,12 +52,11 @@ def regression(kind: Kind, cells: Floats, noise: Floats, design: Floats, repeate
     scale = np.maximum(np.abs(design).max(axis=0), 1e-300)
     x = design / scale
     people, total, squares = cells.T
-    weights = _solved(kind, x, people, total)
-    if weights is None:
-        return None
-    expected, slopes = _link(kind, x @ weights)
-    inverse = _inverse((x * (people * slopes)[:, None]).T @ x)
-    if inverse is None:
+    try:
+        weights = _solved(kind, x, people, total)
+        expected, slopes = _link(kind, x @ weights)
+        inverse = inverse_of((x * (people * slopes)[:, None]).T @ x)
+    except NoValueError:
         return None
     spread = squares - 2 * expected * total + expected**2 * people
     meat = repeated * _positive((x * spread[:, None]).T @ x)
@@ -78,8 +74,9 @@ def _hidden(kind: Kind, x: Floats, cells: Floats, noise: Floats) -> tuple[bool, 
     people, total, _ = cells.sum(axis=0)
     expected = np.full(len(x), total / people)
     slopes = expected * (1 - expected if kind == "logistic" else 1.0) if kind != "linear" else np.ones(len(x))
-    inverse = _inverse((x * (cells[:, 0] * slopes)[:, None]).T @ x)
-    if inverse is None:
+    try:
+        inverse = inverse_of((x * (cells[:, 0] * slopes)[:, None]).T @ x)
+    except NoValueError:
         return (True,) * len(x.T)
     known = 1 / np.diag(inverse)
     error = np.sqrt(_of_weights(kind, expected, noise) @ (x @ inverse * known) ** 4)
@@ -87,27 +84,25 @@ def _hidden(kind: Kind, x: Floats, cells: Floats, noise: Floats) -> tuple[bool, 
     return tuple(not one for one in clear)
 
 
-def _solved(kind: Kind, x: Floats, people: Floats, total: Floats) -> Floats | None:
+def _solved(kind: Kind, x: Floats, people: Floats, total: Floats) -> Floats:
     """Return the root of the score by Newton's method."""
+    if kind == "linear":
+        return inverse_of((x * people[:, None]).T @ x) @ (x.T @ total)
     weights = np.zeros(x.shape[1])
     share = total.sum() / max(people.sum(), 1e-300)
-    if kind == "linear":
-        inverse = _inverse((x * people[:, None]).T @ x)
-        return None if inverse is None else inverse @ (x.T @ total)
     if share <= 0 or (kind == "logistic" and share >= 1):
-        return None
+        raise NoValueError("the outcome is the same for everybody")
     weights[0] = np.log(share) if kind == "poisson" else np.log(share / (1 - share))
     for _ in range(_STEPS):
         expected, slopes = _link(kind, x @ weights)
-        inverse = _inverse((x * (people * slopes)[:, None]).T @ x)
-        if inverse is None:
-            return None
-        step = inverse @ (x.T @ (total - people * expected))
+        step = inverse_of((x * (people * slopes)[:, None]).T @ x) @ (x.T @ (total - people * expected))
         longest = float(np.abs(step).max())
         weights = weights + step * min(1.0, _LONGEST / max(longest, 1e-300))
+        if longest < _CLOSE and np.abs(x @ weights).max() < _MOST:
+            return weights
         if longest < _CLOSE:
-            return weights if np.abs(x @ weights).max() < _MOST else None
-    return None
+            break
+    raise NoValueError("the regression has no finite coefficients")
 
 
 def _link(kind: Kind, linear: Floats) -> tuple[Floats, Floats]:
@@ -129,16 +124,6 @@ def _of_weights(kind: Kind, expected: Floats, noise: Floats) -> Floats:
         "logistic": (expected**2, 1 - 2 * expected),
     }[kind]
     return np.asarray(of_people**2 * noise[0, 0] + 2 * of_people * of_total * noise[0, 1] + of_total**2 * noise[1, 1])
-
-
-def _inverse(matrix: Floats) -> Floats | None:
-    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
-    if not (np.isfinite(matrix).all() and (scale > 0).all()):
-        return None
-    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    if values[0] < _CLOSE:
-        return None
-    return np.asarray((vectors / values) @ vectors.T / np.outer(scale, scale))
 
 
 def _positive(matrix: Floats) -> Floats:

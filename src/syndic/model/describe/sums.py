@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from syndic.model.interval.question import Estimate
+from syndic.model.interval.wilson import WIDTH
 
 Floats = NDArray[np.float64]
 
@@ -95,7 +96,7 @@ class Sums:
         """Return whether functions of the sums are known well enough to divide by them."""
         return all(np.isfinite(one.value) and abs(one.value) > CLEAR * sqrt(sum(self.errors(one))) for one in found)
 
-    def statistic(self, found: Estimate, *, logarithm: bool = False, level: float = 0.95) -> Statistic:
+    def statistic(self, found: Estimate, *, logarithm: bool = False) -> Statistic:
         """Return the interval of a function of the sums, and the p-value of 0; none if a divisor is not clear.
 
         `logarithm`: `found` is the logarithm of what is returned.
@@ -103,17 +104,16 @@ class Sums:
         if not self.clear(*found.divisors):
             return Statistic()
         sampling, noise = self.errors(found)
-        error = sqrt(sampling + noise)
-        width = float(scipy.special.ndtri(0.5 + level / 2)) * error
-        ends = (found.value, found.value - width, found.value + width)
-        value, lower, upper = (exp(min(end, 700.0)) for end in ends) if logarithm else ends
-        return Statistic(
-            value=value,
-            lower=lower,
-            upper=upper,
-            p_value=float(2 * scipy.special.ndtr(-abs(found.value) / error)) if error > 0 else None,
-            widened=sqrt(1 + noise / sampling) if sampling > 0 else None,
-        )
+        widened = sqrt(1 + noise / sampling) if sampling > 0 else None
+        return statistic_of(found.value, sqrt(sampling + noise), widened, logarithm=logarithm)
+
+
+def statistic_of(value: float, error: float, widened: float | None, *, logarithm: bool) -> Statistic:
+    """Return a number with this standard error, and the p-value of 0; of a `logarithm`, what it is of."""
+    ends = (value, value - WIDTH * error, value + WIDTH * error)
+    middle, lower, upper = (exp(min(end, 700.0)) for end in ends) if logarithm else ends
+    p_value = float(2 * scipy.special.ndtr(-abs(value) / error)) if error > 0 else None
+    return Statistic(middle, lower, upper, p_value, widened)
 
 
 def quadratic(values: Floats, covariance: Floats) -> ChiSquared | None:

@@ -1,21 +1,29 @@
-"""Shares, their comparison between two groups, and tests on tables of noisy counts, also within strata."""
+"""Shares, their comparison between two groups, and tests on tables of noisy counts, also within strata.
+
+`tested` takes them from any release, also where the columns are at different parties.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import scipy
 
+from syndic.data import Integer, Real
+from syndic.data.coding import bins_of
+from syndic.data.schema import Column
+from syndic.errors import InputError
 from syndic.model.describe.sums import CLEAR, ChiSquared, Floats, Statistic, Sums, quadratic
-from syndic.model.interval.question import Estimate
+from syndic.model.interval import Measured
+from syndic.model.interval.measured import Groups
+from syndic.model.interval.question import MATHS, Estimate
 from syndic.model.interval.wilson import wilson
 
 Comparison = Literal["difference", "risk ratio", "odds ratio"]
 
 
 @np.errstate(all="ignore")
-def share(counts: Floats, variances: Floats, repeated: int = 1, level: float = 0.95) -> Statistic:
+def share(counts: Floats, variances: Floats, repeated: int = 1) -> Statistic:
     """Return the share of the first of two counts in both, with Wilson's interval."""
     sums = Sums.of_counts(counts, variances, repeated)
     whole = sums[0] + sums[1]
@@ -24,7 +32,7 @@ def share(counts: Floats, variances: Floats, repeated: int = 1, level: float = 0
     found = sums[0] / whole
     value, (_, noise) = float(np.clip(found.value, 0.0, 1.0)), sums.errors(found)
     people = np.array(whole.value / repeated)
-    lower, upper = wilson(np.array(value), people, np.array(noise), float(scipy.special.ndtri(0.5 + level / 2)))
+    lower, upper = wilson(np.array(value), people, np.array(noise))
     sampling = value * (1 - value) / float(people)
     return Statistic(
         value=value,
@@ -35,7 +43,7 @@ def share(counts: Floats, variances: Floats, repeated: int = 1, level: float = 0
 
 
 @np.errstate(all="ignore")
-def compare(how: Comparison, strata: Floats, variances: Floats, repeated: int = 1, level: float = 0.95) -> Statistic:
+def compare(how: Comparison, strata: Floats, variances: Floats, repeated: int = 1) -> Statistic:
     """Compare the share of the first of two counts in a group (first row) with that in another (second row).
 
     `strata` has a table of 2 x 2 for each stratum, `variances` those of the noise of one. Several are pooled by the
@@ -62,13 +70,13 @@ def compare(how: Comparison, strata: Floats, variances: Floats, repeated: int = 
         both = (one + other).value / people.value
         equal += both * (1 - both if how == "odds ratio" else 1.0) * (group * against / people).value
     if how == "difference":
-        return sums.statistic(top / bottom, level=level)
+        return sums.statistic(top / bottom)
     hidden = equal < CLEAR * max(sum(sums.errors(one)) for one in (top, bottom)) ** 0.5
     if hidden or top.value <= 0 or bottom.value <= 0:
         return Statistic()
-    found = top.through(np.log, _inverted) - bottom.through(np.log, _inverted)
+    found = top.through(*MATHS["log"]) - bottom.through(*MATHS["log"])
     known = replace(found, divisors=(*top.divisors, *bottom.divisors))
-    return sums.statistic(known, logarithm=True, level=level)
+    return sums.statistic(known, logarithm=True)
 
 
 def independence(strata: Floats, variance: float, repeated: int = 1) -> ChiSquared | None:
@@ -123,10 +131,6 @@ def _residuals(
         yield left, size * sampling, variance * noisy
 
 
-def _inverted(value: Any) -> Any:
-    return 1 / value
-
-
 def _shares(counts: Floats) -> Floats:
     positive = np.maximum(counts, 0.0)
     return positive / positive.sum() if positive.sum() > 0 else np.full(counts.size, 1 / counts.size)
@@ -144,3 +148,33 @@ def _filled(strata: Floats, variance: float) -> Floats:
 
 def _clear(counts: Floats, variance: float) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     return np.asarray(counts > max(CLEAR * variance**0.5, 0.5))
+
+
+def tested(measured: Measured, one: str, other: str, *, linear: bool) -> ChiSquared | None:
+    """Test that two columns are independent, of people who have both; None if the noise leaves nothing to test.
+
+    `linear`: against an association that is linear in their numbers, or in the order of their values.
+
+    Raises:
+        InputError: if no noisy table has both columns.
+    """
+    names = tuple(measured.schema[name].name for name in (one, other))
+    tables = [table for table in measured.onto(names) if set(table.names) == set(names)]
+    if not tables or one == other:
+        raise InputError(f"no noisy table has both {one} and {other}")
+    table = max(tables, key=lambda each: each.values.size)
+    counts, scores = table.values, []
+    for axis, (name, groups) in enumerate(zip(table.names, table.groups, strict=True)):
+        known, values = _known(measured.schema[name], groups)
+        counts = counts.take(known, axis=axis)
+        scores.append(values)
+    if linear:
+        return trend(counts[None], table.variance, scores[0], scores[1], measured.repeated)
+    return independence(counts[None], table.variance, measured.repeated)
+
+
+def _known(column: Column, groups: Groups) -> tuple[Groups, Floats]:
+    """Return the groups without missing values, and their score."""
+    known = np.setdiff1d(groups[: column.levels], groups[column.levels :])
+    values = bins_of(column)[0] if isinstance(column, Integer | Real) else np.arange(column.levels, dtype=np.float64)
+    return known, np.array([values[groups[: column.levels] == group].mean() for group in known])

@@ -35,8 +35,7 @@ from numpy.typing import NDArray
 
 from syndic.errors import InputError
 from syndic.model.erm.belief import Belief, Stage
-from syndic.model.erm.loss import Huber, Logistic, Loss, Numbers, Squared
-from syndic.model.erm.multiclass import Softmax, joint_slope, shortening
+from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Numbers, Softmax, joint_slope, shortening
 from syndic.model.erm.posterior_fit import Fit
 from syndic.model.erm.second_order import STEPS, within_norm
 
@@ -106,7 +105,7 @@ class Posterior:
                 f"{self.features} features are more than the {MOST_FEATURES} that the scheme posterior learns from: "
                 'name fewer, or set scheme = "mpc_grad"'
             )
-        if not isinstance(self.loss, Logistic | Softmax | Squared | Huber):
+        if not isinstance(self.loss, Logistic | Softmax | Huber):
             raise InputError('the scheme posterior does not support this loss: set scheme = "mpc_grad"')
 
     @property
@@ -293,7 +292,7 @@ class Posterior:
             columns=self.layout.columns,
             numbers=self.layout.numbers,
             pairs=self.layout.pairs,
-            loss=self.loss if self._classes else Squared(),
+            loss=self.loss if self._classes else SQUARED,
             models=self.models,
         )
 

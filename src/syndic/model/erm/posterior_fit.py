@@ -23,17 +23,16 @@ import scipy
 from numpy.typing import NDArray
 
 from syndic.model.erm.belief import CUT, OFF, ROOM, Belief, Seen
-from syndic.model.erm.loss import Logistic, Loss, Numbers
-from syndic.model.erm.multiclass import Softmax
+from syndic.model.erm.loss import Logistic, Loss, Numbers, Softmax
 from syndic.model.erm.shrink import (
     LEAST_ROOT,
     correlation,
     likely_share,
     likely_spread,
     measured_spread,
-    on_simplex,
     raised_to_positive,
 )
+from syndic.model.markov.measurement import onto_simplex
 
 # a label that is a number is cut at so many standard deviations
 _LABEL_CUT: Final = 3.5
@@ -72,7 +71,7 @@ class Fit:
         for column in set(self.columns[~numbers].tolist()):
             levels = (self.columns == column) & ~numbers
             alone = not numbers[self.columns == column].any()
-            centres[levels] = on_simplex(first[levels]) if alone else centres[levels]
+            centres[levels] = onto_simplex(first[levels], 1.0) if alone else centres[levels]
         variances = np.maximum(centres * (1 - centres), LEAST_ROOT)
         centres[numbers] = np.clip(first[numbers], -1.0, 1.0)
         spread = likely_spread(centres[numbers], deviation)

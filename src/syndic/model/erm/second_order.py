@@ -26,12 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
-from syndic.model.erm.loss import Logistic, Numbers
-from syndic.model.erm.multiclass import JointObjective, Softmax, joint_curvature
+from syndic.model.erm.loss import JointObjective, Logistic, Numbers, Softmax, joint_curvature
 
 STEPS: Final = 2**16
 UNIT: Final = 1.0 / STEPS**2
 """The size of one step of a sum."""
+
+CURVATURE_SHARE: Final = Fraction(1, 20)
+"""The part of the budget, of mu^2 or rho, for matrices."""
 
 WEIGHT_STEPS: Final = 2**20
 LARGEST_NORM: Final = 2.0**15
@@ -56,8 +58,7 @@ class NewtonState:
 class Newton:
     """The few-round method: the sums of each round, their sensitivity to one person, and the update.
 
-    `people` is the public number that sums are divided by, `rows` the most records of one person. `curvature_share` is
-    the part of the budget (of mu^2 or rho) for matrices.
+    `people` is the public number that sums are divided by, `rows` the most records of one person.
     """
 
     objective: JointObjective
@@ -66,13 +67,10 @@ class Newton:
     rows: int = 1
     neighbours: Literal["add_remove", "replace"] = "replace"
     rounds: int = 16
-    curvature_share: Fraction = Fraction(1, 20)
 
     def __post_init__(self) -> None:
         if min(*self.shape, self.people, self.rows, self.rounds) < 1:
             raise InputError("models, features, people, rows and rounds must be at least 1")
-        if not 0 < self.curvature_share < 1:
-            raise InputError(f"curvature_share ({float(self.curvature_share):g}) must be between 0 and 1")
 
     # The queries.
 
@@ -182,10 +180,10 @@ class Newton:
         return tuple(round(_GRANULES * self._growth**place) for place in range(self.rounds))
 
     def _gradient_share(self, number: int) -> Fraction:
-        return (1 - self.curvature_share) * Fraction(self._granules[number - 1], sum(self._granules))
+        return (1 - CURVATURE_SHARE) * Fraction(self._granules[number - 1], sum(self._granules))
 
     def _matrix_share(self, number: int) -> Fraction:
-        return self.curvature_share / len(self.matrices) if number in self.matrices else Fraction(0)
+        return CURVATURE_SHARE / len(self.matrices) if number in self.matrices else Fraction(0)
 
     @property
     def _gradient_reach(self) -> Fraction:

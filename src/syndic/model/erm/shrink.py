@@ -8,7 +8,6 @@ import numpy as np
 from syndic.model.erm.loss import Numbers
 
 LEAST_ROOT: Final = 1e-5
-_LEAST_VARIANCE: Final = 3e-4
 _PRIOR: Final = 1.0
 # standard deviation of a share that is much
 _MUCH: Final = 0.1
@@ -63,13 +62,6 @@ def posterior_mean(
     chance = prior - 0.5 * np.square((values[:, None] - places) / deviations[:, None])
     chance = np.exp(chance - chance.max(axis=1, keepdims=True))
     return np.asarray(np.exp((chance * np.log(means)).sum(axis=1) / chance.sum(axis=1)))
-
-
-def on_simplex(values: Numbers) -> Numbers:
-    """Return the nearest shares that are not negative and add up to 1."""
-    falling = np.sort(values)[::-1]
-    over = (np.cumsum(falling) - 1) / np.arange(1, len(values) + 1)
-    return np.asarray(np.maximum(values - over[np.nonzero(falling > over)[0][-1]], 0.0))
 
 
 def correlation(values: Numbers, variances: Numbers, noise: float) -> float:

@@ -58,14 +58,15 @@ def minimise(objective: Objective, rows: Numbers, labels: Numbers, *, tolerance:
     norm = certified_norm(objective, weights, rows, labels)
     for _ in range(_NEWTON_STEPS):
         if norm <= tolerance:
-            return Solution(weights=weights, gradient_norm=norm, regularisation=objective.regularisation)
+            break
         weights = _newton(objective, weights, rows, labels)
         norm = certified_norm(objective, weights, rows, labels)
-    weights = _accelerated(objective, weights, rows, labels, tolerance)
-    norm = certified_norm(objective, weights, rows, labels)
-    if norm <= tolerance:
-        return Solution(weights=weights, gradient_norm=norm, regularisation=objective.regularisation)
-    raise InputError(f"the solver did not reach a gradient norm of {tolerance:g}: set a larger tolerance")
+    else:
+        weights = _accelerated(objective, weights, rows, labels, tolerance)
+        norm = certified_norm(objective, weights, rows, labels)
+    if norm > tolerance:
+        raise InputError(f"the solver did not reach a gradient norm of {tolerance:g}: set a larger tolerance")
+    return Solution(weights=weights, gradient_norm=norm, regularisation=objective.regularisation)
 
 
 def least_regularisation(loss: Loss) -> float:

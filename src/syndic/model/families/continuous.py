@@ -18,36 +18,32 @@ class _Rate(NotNegative, OfValues):
     """A gamma distribution of known shape; the parameter is its rate, one over the scale."""
 
     unbounded: ClassVar[bool] = True
+    parameters: ClassVar[tuple[str, ...]] = ("rate",)
 
     @property
     @abstractmethod
-    def power(self) -> float:
+    def shape(self) -> float:
         """The known shape."""
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The rate."""
-        return ("rate",)
 
     def mean(self, theta: Array) -> Array:
         """Return shape / rate."""
-        return self.power / theta
+        return self.shape / theta
 
     def covariance(self, theta: Array) -> Array:
         """Return shape / rate^2."""
-        return single(self.power / theta**2)
+        return single(self.shape / theta**2)
 
     def fit(self, mean: Array) -> Array:
         """Return shape / mean."""
-        return self.power / mean
+        return self.shape / mean
 
     def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
         """Rates whose mean is between one step and the largest value."""
-        return np.array([self.power / upper]), np.array([self.power / max(lower, step)])
+        return np.array([self.shape / upper]), np.array([self.shape / max(lower, step)])
 
     def first_bias(self, theta: Array) -> Array:
         """Return rate / shape."""
-        return theta / self.power
+        return theta / self.shape
 
 
 @final
@@ -60,20 +56,12 @@ class GammaRate(_Rate, tag="gamma_rate"):
         if not 0 < self.shape < float("inf"):
             raise ValueError(f"shape ({self.shape}) must be above 0")
 
-    @property
-    def power(self) -> float:
-        """The shape."""
-        return self.shape
-
 
 @final
 class Exponential(_Rate, tag="exponential"):
     """Waiting times; the parameter is the rate, one over the mean."""
 
-    @property
-    def power(self) -> float:
-        """One."""
-        return 1.0
+    shape: ClassVar[float] = 1.0
 
 
 @final
@@ -81,11 +69,7 @@ class Gamma(Family, tag="gamma"):
     """A gamma distribution; the parameters are shape and rate, one over the scale."""
 
     unbounded: ClassVar[bool] = True
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Shape and rate."""
-        return ("shape", "rate")
+    parameters: ClassVar[tuple[str, ...]] = ("shape", "rate")
 
     def statistic(self, values: Array) -> Array:
         """T(x) = (x, log x)."""
@@ -140,16 +124,12 @@ class Gamma(Family, tag="gamma"):
 class NormalMean(OfValues, OfMean, tag="normal_mean"):
     """A normal distribution of known `variance`; the parameter is its mean."""
 
+    parameters: ClassVar[tuple[str, ...]] = ("mean",)
     variance: float
 
     def __post_init__(self) -> None:
         if not 0 < self.variance < float("inf"):
             raise ValueError(f"variance ({self.variance}) must be above 0")
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The mean."""
-        return ("mean",)
 
     def covariance(self, theta: Array) -> Array:
         """The known variance."""
@@ -165,12 +145,8 @@ class NormalMean(OfValues, OfMean, tag="normal_mean"):
 class NormalVariance(OfMean, tag="normal_variance"):
     """A normal distribution of known mean, `centre`; the parameter is its variance."""
 
+    parameters: ClassVar[tuple[str, ...]] = ("variance",)
     centre: float = 0.0
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The variance."""
-        return ("variance",)
 
     def statistic(self, values: Array) -> Array:
         """T(x) = (x - centre)^2."""
@@ -189,12 +165,8 @@ class NormalVariance(OfMean, tag="normal_variance"):
 class Normal(Family, tag="normal"):
     """A normal distribution; the parameters are mean and variance. `centre`, set from the column, lowers the noise."""
 
+    parameters: ClassVar[tuple[str, ...]] = ("mean", "variance")
     centre: float = 0.0
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Mean and variance."""
-        return ("mean", "variance")
 
     def suited(self, lower: float, upper: float, labels: tuple[str, ...]) -> Self:
         """Measure from the middle of the bounds."""

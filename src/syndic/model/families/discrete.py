@@ -1,7 +1,7 @@
 """Families of counts and categories."""
 
 from abc import abstractmethod
-from typing import Self, final
+from typing import ClassVar, Self, final
 
 import msgspec
 import numpy as np
@@ -12,27 +12,24 @@ from syndic.model.families.family import TINY, Array, NotNegative, OfMean, OfVal
 class _Successes(OfValues):
     """The number of successes in a known number of trials; the parameter is the probability of success."""
 
+    parameters: ClassVar[tuple[str, ...]] = ("probability",)
+
     @property
     @abstractmethod
-    def tries(self) -> int:
-        """The number of trials."""
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The probability."""
-        return ("probability",)
+    def trials(self) -> int:
+        """The known number of trials."""
 
     def mean(self, theta: Array) -> Array:
-        """Return tries p."""
-        return self.tries * theta
+        """Return trials p."""
+        return self.trials * theta
 
     def covariance(self, theta: Array) -> Array:
-        """Return tries p (1 - p)."""
-        return single(self.tries * theta * (1 - theta))
+        """Return trials p (1 - p)."""
+        return single(self.trials * theta * (1 - theta))
 
     def fit(self, mean: Array) -> Array:
         """Return the share of successes."""
-        return mean / self.tries
+        return mean / self.trials
 
     def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
         """All probabilities."""
@@ -54,11 +51,6 @@ class Binomial(_Successes, tag="binomial"):
         if self.trials < 1:
             raise ValueError(f"trials ({self.trials}) must be at least 1")
 
-    @property
-    def tries(self) -> int:
-        """The trials."""
-        return self.trials
-
     def check_values(self, lower: float, upper: float) -> None:
         """Counts of successes."""
         if lower < 0 or upper > self.trials:
@@ -69,10 +61,7 @@ class Binomial(_Successes, tag="binomial"):
 class Bernoulli(_Successes, tag="bernoulli"):
     """A boolean, or one of two values; the parameter is the probability of the second."""
 
-    @property
-    def tries(self) -> int:
-        """One."""
-        return 1
+    trials: ClassVar[int] = 1
 
     def check_values(self, lower: float, upper: float) -> None:
         """0 and 1."""
@@ -84,10 +73,7 @@ class Bernoulli(_Successes, tag="bernoulli"):
 class Poisson(NotNegative, OfValues, OfMean, tag="poisson"):
     """Counts of rare events; the parameter is their mean."""
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The mean."""
-        return ("mean",)
+    parameters: ClassVar[tuple[str, ...]] = ("mean",)
 
     def covariance(self, theta: Array) -> Array:
         """Equal to the mean."""
@@ -103,10 +89,7 @@ class Poisson(NotNegative, OfValues, OfMean, tag="poisson"):
 class Geometric(NotNegative, OfValues, tag="geometric"):
     """The number of failures before the first success: 0, 1, 2, ...; the parameter is the probability of success."""
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The probability."""
-        return ("probability",)
+    parameters: ClassVar[tuple[str, ...]] = ("probability",)
 
     def mean(self, theta: Array) -> Array:
         """(1 - p) / p."""

@@ -76,11 +76,10 @@ class Measured:
             if one.values.size <= left:
                 kept.append(one)
                 left -= one.values.size
-        return [*kept, *([self._whole(kept)] if self.public and kept else [])]
-
-    def _whole(self, tables: Sequence[NoisyTable]) -> NoisyTable:
-        """Return the public number of rows as a table without columns, all but exact."""
-        return NoisyTable((), (), np.array(self.rows), 1e-3 * min(table.variance for table in tables))
+        if self.public and kept:
+            # the public number of rows is a table without columns, all but exact
+            kept.append(NoisyTable((), (), np.array(self.rows), 1e-3 * min(table.variance for table in kept)))
+        return kept
 
 
 @final

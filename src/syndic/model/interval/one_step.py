@@ -15,7 +15,7 @@ to be off by a part m. Below `LEAST_MEASURED` there is no interval.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import exp, floor, sqrt
 from statistics import NormalDist
 from typing import Final, final
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.model.interval.measured import Design, Measured, NoisyTable, NoValueError
-from syndic.model.interval.question import Estimate, Question, read_question
+from syndic.model.interval.question import MATHS, Estimate, Question, read_question
 
 Floats = NDArray[np.float64]
 
@@ -106,22 +106,23 @@ def interval_of(measured: Measured, text: str, confidence: float = 0.95) -> Inte
     cells = measured.schema.domain.project(question.columns).size
     if not question.columns:
         raise InputError(f"{question.text}: names no column")
+    made = partial(Interval, question=question.text, confidence=confidence)
     if cells > MOST_CELLS:
-        reason = f"its columns have {cells:,} combinations, and at most {MOST_CELLS:,} are computed"
-        return Interval(question=question.text, confidence=confidence, reason=reason)
+        return made(reason=f"its columns have {cells:,} combinations, and at most {MOST_CELLS:,} are computed")
     try:
         step = _OneStep(measured, question, confidence)
     except InputError as error:
-        return Interval(question=question.text, confidence=confidence, reason=str(error))
+        return made(reason=str(error))
     try:
         return step.quantile() if question.is_quantile else step.interval()
     except NoValueError as error:
-        return Interval(question=question.text, confidence=confidence, reason=str(error))
+        return made(reason=str(error))
 
 
 class _OneStep:
     def __init__(self, measured: Measured, question: Question, confidence: float) -> None:
-        self.measured, self.question, self.confidence = measured, question, confidence
+        self.measured, self.question = measured, question
+        self.made = partial(Interval, question=question.text, confidence=confidence)
         self.times = NormalDist().inv_cdf((1 + confidence) / 2)
         shares = np.maximum(measured.shares(question.columns), 0.0)
         self.shares = shares / shares.sum()
@@ -142,10 +143,12 @@ class _OneStep:
         self.check_divisors(found)
         logarithm = self.question.is_ratio and found.value > 0 and one.value > _CLEAR * one.error
         if logarithm:
-            one = self.corrected(found.through(np.log, lambda x: 1 / x))
+            one = self.corrected(found.through(*MATHS["log"]))
         ends = (one.value, one.value - self.times * one.error, one.value + self.times * one.error)
         value, low, high = (exp(end) for end in ends) if logarithm else ends
-        return self.shown(one, value, low, high)
+        wider = None if one.sampling == 0 else one.error / one.sampling
+        measured = round(one.measured, 4)
+        return self.made(value=value, low=low, high=high, error=one.error, measured=measured, wider=wider)
 
     def quantile(self) -> Interval:
         """Return the interval of a quantile: where the intervals of the shares below edges of bins contain it."""
@@ -163,7 +166,7 @@ class _OneStep:
         low = float(edges[np.flatnonzero(upper < chance)[-1]])
         high = float(edges[np.flatnonzero(lower >= chance)[0]]) - whole
         value = min(max(crossing(chance, edges, middle, whole=whole), low), high)
-        return self.shown(None, value, low, high)
+        return self.made(value=value, low=low, high=high)
 
     def check_divisors(self, found: Estimate) -> None:
         """Refuse a question that divides by something that sampling and noise hide, such as a group of few rows."""
@@ -218,19 +221,6 @@ class _OneStep:
         factor: tuple[Floats, bool] = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         return factor
 
-    def shown(self, one: _Corrected | None, value: float, low: float, high: float) -> Interval:
-        """Return the interval; with its standard error, unless it is of a quantile."""
-        return Interval(
-            question=self.question.text,
-            confidence=self.confidence,
-            value=value,
-            low=low,
-            high=high,
-            error=None if one is None else one.error,
-            measured=None if one is None else round(one.measured, 4),
-            wider=None if one is None or one.sampling == 0 else one.error / one.sampling,
-        )
-
     def refused(self, found: Estimate, part: float) -> Interval:
         """Return that there is no interval, and what to do."""
         names = ", ".join(f'"{name}"' for name in self.question.columns)
@@ -240,9 +230,7 @@ class _OneStep:
             if merged
             else f"no noisy table has all of it; a study with keep = [[{names}]] measures it"
         )
-        return Interval(
-            question=self.question.text,
-            confidence=self.confidence,
+        return self.made(
             measured=round(max(0.0, part), 4),
             reason=f"{max(0.0, part):.0%} of the question was measured, and {LEAST_MEASURED:.0%} is needed: {advice}",
         )

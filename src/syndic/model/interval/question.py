@@ -47,12 +47,12 @@ _COMPARED: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
 _MIRRORED: Final[Mapping[type, type[ast.cmpop]]] = {
     ast.Eq: ast.Eq, ast.NotEq: ast.NotEq, ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE,
 }  # fmt: skip
-# a function and its derivative
-_MATHS: Final[Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
+MATHS: Final[Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
     "log": (np.log, lambda x: 1 / x),
     "exp": (np.exp, np.exp),
     "sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x)),
 }
+"""Functions and their derivatives."""
 _EMPTY: Final = "it has no value: the groups or combinations it compares are empty"
 FUNCTIONS: Final = ("mean", "odds", "linear", "logistic", "quantile")
 
@@ -210,11 +210,11 @@ class _Population:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _SIGNS:
                 found: Estimate = _SIGNS[type(op)](self.number(left), self.number(right))
                 return found
-            case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in _MATHS:
-                return self.number(inner).through(*_MATHS[name])
+            case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in MATHS:
+                return self.number(inner).through(*MATHS[name])
             case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS:
                 return self._call(name, node)
-        raise self._wrong(f"use numbers, + - * /, {', '.join(_MATHS)} and {', '.join(FUNCTIONS)} of columns")
+        raise self._wrong(f"use numbers, + - * /, {', '.join(MATHS)} and {', '.join(FUNCTIONS)} of columns")
 
     def _call(self, name: str, node: ast.Call) -> Estimate:
         given = self._given(node)
@@ -283,10 +283,10 @@ class _Population:
                 found = _SIGNS[type(op)](self.values(left), self.values(right))
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARED:
                 found = self._compared(left, op, right)
-            case ast.Call(func=ast.Name(id=called), args=[inner], keywords=[]) if called in _MATHS:
-                found = _MATHS[called][0](self.values(inner))
+            case ast.Call(func=ast.Name(id=called), args=[inner], keywords=[]) if called in MATHS:
+                found = MATHS[called][0](self.values(inner))
         if found is None:
-            raise self._wrong(f"within a function use columns, numbers, + - * /, {', '.join(_MATHS)} and conditions")
+            raise self._wrong(f"within a function use columns, numbers, + - * /, {', '.join(MATHS)} and conditions")
         return found
 
     def _compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Floats:

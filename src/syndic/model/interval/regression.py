@@ -23,7 +23,7 @@ _SINGULAR: Final = 1e-10
 def linear(shares: Floats, outcome: Floats, regressors: Sequence[Floats], given: Floats) -> Fitted:
     """Return the coefficient of the first regressor by least squares, and its influence in each cell."""
     weights, y, x, kept = _rows(shares, outcome, regressors, given)
-    inverse = _inverse((x * weights[:, None]).T @ x)
+    inverse = inverse_of((x * weights[:, None]).T @ x)
     coefficients = inverse @ (x.T @ (weights * y))
     influence = _spread((x @ inverse[1]) * (y - x @ coefficients), kept, shares.shape)
     return float(coefficients[1]), influence, *_divisor(x, inverse, 1.0, kept, shares.shape)
@@ -40,7 +40,7 @@ def logistic(shares: Floats, outcome: Floats, regressors: Sequence[Floats], give
     coefficients = np.zeros(x.shape[1])
     for _ in range(_STEPS):
         chance = 1 / (1 + np.exp(-centred @ coefficients))
-        inverse = _inverse((centred * (weights * chance * (1 - chance))[:, None]).T @ centred)
+        inverse = inverse_of((centred * (weights * chance * (1 - chance))[:, None]).T @ centred)
         step = inverse @ (centred.T @ (weights * (y - chance)))
         coefficients += step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() < _CLOSE:
@@ -74,7 +74,8 @@ def _rows(
     return shares.ravel()[kept], y, np.column_stack([np.ones(len(y)), *x]), kept
 
 
-def _inverse(matrix: Floats) -> Floats:
+def inverse_of(matrix: Floats) -> Floats:
+    """Return the inverse of a matrix of products; refuse one that is as good as singular."""
     scale = np.sqrt(np.diag(matrix))
     if not (np.isfinite(matrix).all() and (scale > 0).all()):
         raise NoValueError("a column of the regression has one value only")

@@ -1,12 +1,19 @@
 """An interval for a share that is not too narrow near 0 and 1, with noise in it."""
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+LEVEL: Final = 0.95
+"""How often an interval of a statistic contains the truth."""
+WIDTH: Final = 1.959963984540054
+"""How many standard errors it reaches: Phi^-1(0.975)."""
 
-def wilson(value: Floats, people: Floats, noise: Floats, width: float) -> tuple[Floats, Floats]:
+
+def wilson(value: Floats, people: Floats, noise: Floats, width: float = WIDTH) -> tuple[Floats, Floats]:
     """Return the ends `width` deviations away, as Wilson's for a share.
 
     They are the probabilities p from which the value is not further away than that, if n people were observed, with a

@@ -67,9 +67,12 @@ class Tree:
         return found
 
 
-def balanced(size: int) -> Nested:
-    """Return a balanced binary tree over levels 0, 1, ... in their order."""
-    return _halved(0, size)
+def balanced(stop: int, start: int = 0) -> Nested:
+    """Return a balanced binary tree over levels from `start` up to `stop`, in their order."""
+    if stop - start == 1:
+        return start
+    middle = (start + stop + 1) // 2
+    return (balanced(middle, start), balanced(stop, middle))
 
 
 def tree_of(nested: Nested) -> Tree:
@@ -132,10 +135,3 @@ def specialised(
             break
         cut = found[choose(np.array([score for score, _ in found]))][1]
     return cut
-
-
-def _halved(start: int, stop: int) -> Nested:
-    if stop - start == 1:
-        return start
-    middle = (start + stop + 1) // 2
-    return (_halved(start, middle), _halved(middle, stop))

@@ -45,25 +45,11 @@ class Curator:
             raise InputError("every column must have the same number of rows")
         (self._rows,) = lengths
         self._codes = {name: codes[name] for name in domain.names}
-        self._domain = domain
-        self._randomness = randomness
+        self._randomness, self._charge = randomness, charge
         self._changed = 1 if neighbours == "add_remove" else 2
-        self._charge = charge
-
-    @property
-    def domain(self) -> Domain:
-        """The columns with all their levels."""
-        return self._domain
-
-    @property
-    def people(self) -> int | None:
-        """The number of rows under replace, where it is the same for neighbours; None under add/remove."""
-        return self._rows if self._changed == 2 else None
-
-    @property
-    def simulated(self) -> bool:
-        """Whether noise comes from a seed and is therefore not private."""
-        return self._randomness.simulated
+        self.domain = domain
+        # under replace the number of rows is the same for neighbours
+        self.people = self._rows if neighbours == "replace" else None
 
     def variance(self, mu_squared: Fraction) -> float:
         """Return the variance of a cell of one table that is measured with this budget."""
@@ -100,14 +86,14 @@ class Curator:
 
     def associations(self, pairs: Sequence[Names], mu_squared: Fraction) -> NDArray[np.float64]:
         """Return the noisy distance of each pair of columns from independence."""
-        scores = [independence_gap(table) for table in self._count(pairs, Grouping.none(self._domain))]
+        scores = [independence_gap(table) for table in self._count(pairs, Grouping.none(self.domain))]
         return self._scores(scores, Fraction(self._changed + 1), mu_squared)
 
     def distances(
         self, tables: Sequence[Names], expected: Sequence[NDArray[np.float64]], mu_squared: Fraction
     ) -> NDArray[np.float64]:
         """Return the noisy l1 distance of each table from public expected counts. Its sensitivity is 1 or 2."""
-        counted = self._count(tables, Grouping.none(self._domain))
+        counted = self._count(tables, Grouping.none(self.domain))
         scores = [float(np.abs(table - model).sum()) for table, model in zip(counted, expected, strict=True)]
         return self._scores(scores, Fraction(self._changed), mu_squared)
 

@@ -3,7 +3,7 @@
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf, prod
 from pathlib import Path
@@ -17,7 +17,7 @@ from syndic.data import Domain, Factor
 from syndic.document import Document, from_json, to_json
 from syndic.errors import InputError
 from syndic.model.markov.log_space import calibrate
-from syndic.model.markov.measurement import Impossible, check_shape, in_order
+from syndic.model.markov.measurement import Impossible, in_order
 from syndic.model.markov.pairs import pair_tables
 from syndic.model.markov.query import Queries
 from syndic.model.markov.sample import sample_rows
@@ -57,27 +57,15 @@ class MarkovField:
     potentials: tuple[Factor, ...]
     total: float
     impossible: tuple[Impossible, ...] = ()
-    cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    @property
+    @cached_property
     def beliefs(self) -> tuple[NDArray[np.float64], ...]:
-        """Each clique's probabilities, consistent with each other; computed once."""
-        if "beliefs" not in self.cache:
-            arrays = [np.empty(self.domain.project(clique).sizes) for clique in self.tree.cliques]
-            self.cache["log_total"] = calibrate(self.tree, *self._tables(), arrays)
-            self.cache["beliefs"] = tuple(arrays)
-        found: tuple[NDArray[np.float64], ...] = self.cache["beliefs"]
-        return found
-
-    def _tables(self) -> tuple[list[tuple[tuple[str, ...], NDArray[Any]]], list[tuple[tuple[str, ...], NDArray[Any]]]]:
-        for one in self.potentials:
-            check_shape(self.domain, one.domain.names, one.values)
-        for zero in self.impossible:
-            check_shape(self.domain, zero.names, zero.cells)
-        return (
-            [in_order(self.domain, one.domain.names, one.values) for one in self.potentials],
-            [in_order(self.domain, zero.names, zero.cells) for zero in self.impossible],
-        )
+        """Each clique's probabilities, consistent with each other; a fit sets them."""
+        arrays = [np.empty(self.domain.project(clique).sizes) for clique in self.tree.cliques]
+        potentials = [in_order(self.domain, one.domain.names, one.values) for one in self.potentials]
+        impossible = [in_order(self.domain, zero.names, zero.cells) for zero in self.impossible]
+        calibrate(self.tree, potentials, impossible, arrays)
+        return tuple(arrays)
 
     @cached_property
     def _queries(self) -> Queries:
@@ -110,16 +98,14 @@ class MarkovField:
 
     def condition(self, given: Mapping[str, int]) -> "MarkovField":
         """Return the model conditioned on these codes; `total` becomes the expected number of such rows."""
-        extra = []
-        share = self.marginal(tuple(given)).values[tuple(given.values())] if _codes_fit(self.domain, given) else 0.0
+        for name, code in given.items():
+            if not 0 <= code < self.domain[name]:
+                raise InputError(f"given code of {name!r} ({code}) must be between 0 and {self.domain[name] - 1}")
+        share = float(self.marginal(tuple(given)).values[tuple(given.values())])
         if not share > 0:
             raise InputError(f"the model has no rows with the given codes of {list(given)}")
-        for name, code in given.items():
-            cells = np.ones(self.domain[name], dtype=np.bool_)
-            cells[code] = False
-            extra.append(Impossible((name,), cells))
-        impossible = (*self.impossible, *extra)
-        return MarkovField(self.domain, self.tree, self.potentials, float(share), impossible)
+        others = (Impossible((name,), np.arange(self.domain[name]) != code) for name, code in given.items())
+        return MarkovField(self.domain, self.tree, self.potentials, share, (*self.impossible, *others))
 
     def save(self, path: str | Path) -> None:
         """Write the model to one `.npz` file: arrays and a description in JSON, nothing executable."""
@@ -155,13 +141,6 @@ class MarkovField:
         except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise InputError(f"{path.name}: is not a stored model: {error}") from None
         return field
-
-
-def _codes_fit(domain: Domain, given: Mapping[str, int]) -> bool:
-    for name, code in given.items():
-        if not 0 <= code < domain[name]:
-            raise InputError(f"given code of {name!r} ({code}) must be between 0 and {domain[name] - 1}")
-    return True
 
 
 def _field(archive: zipfile.ZipFile, description: Description) -> MarkovField:

@@ -11,16 +11,8 @@ from syndic.data import Domain, Factor
 from syndic.errors import InputError
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.kernels import kernels
-from syndic.model.markov.measurement import (
-    Impossible,
-    Measurement,
-    check_shape,
-    combine,
-    estimate_total,
-    in_order,
-    one_way,
-)
-from syndic.model.markov.optimise import Limits, Optimiser, Problem, Progress, dual
+from syndic.model.markov.measurement import Impossible, Measurement, combine, estimate_total, in_order, one_way
+from syndic.model.markov.optimise import Limits, Optimiser, Problem, dual
 from syndic.model.markov.passes import Passes, SummedPasses
 from syndic.model.markov.tree import JunctionTree, plan_tree
 
@@ -52,7 +44,6 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
     optimiser: Optimiser = dual,
     threads: int = 2,
     memory_bytes: int | None = None,
-    progress: Progress | None = None,
 ) -> Fitted:
     """Fit a model to noisy tables; among all that fit equally well, it has the greatest entropy.
 
@@ -70,7 +61,6 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
         optimiser: Another optimiser, for comparisons.
         threads: Number of threads for large cliques.
         memory_bytes: Refuse a fit that may need more.
-        progress: Called after every pass with the number of passes and the loss; may raise to end the fit.
     """
     tables = combine(domain, measurements)
     impossible = _impossible(domain, zeros, start)
@@ -85,7 +75,7 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
     extra = [names for names in begin if names not in measured and tree.home(names) is not None]
     passes = Passes(tree, [*measured, *extra] or [()], kernels(), threads)
     try:
-        limits = Limits(iterations, target, tolerance, progress)
+        limits = Limits(iterations, target, tolerance)
         logs = _flat(passes, begin)
         if all(one.groups is None for one in tables):
             problem = Problem.of(tables, passes.measured, total)
@@ -103,7 +93,7 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
         for part, slot in zip(map(domain.project, passes.sets), passes.slots, strict=False)
     )
     field = MarkovField(domain, tree, potentials, total, tuple(Impossible(*zero) for zero in impossible))
-    field.cache["beliefs"] = beliefs
+    vars(field)["beliefs"] = beliefs
     return Fitted(field, loss, used)
 
 
@@ -113,7 +103,6 @@ def _impossible(
     """Return the given zeros and those of the start, one table for each set of columns."""
     found: dict[tuple[str, ...], NDArray[np.bool_]] = {}
     for zero in (*zeros, *(start.impossible if start else ())):
-        check_shape(domain, zero.names, zero.cells)
         names, cells = in_order(domain, zero.names, zero.cells)
         found[names] = found[names] | cells if names in found else cells
     return list(found.items())
@@ -139,7 +128,6 @@ def _flat(passes: Passes, tables: Mapping[tuple[str, ...], NDArray[np.float64]])
 def _potentials(domain: Domain, start: MarkovField | None) -> dict[tuple[str, ...], NDArray[np.float64]]:
     found: dict[tuple[str, ...], NDArray[np.float64]] = {}
     for one in start.potentials if start else ():
-        check_shape(domain, one.domain.names, one.values)
         names, values = in_order(domain, one.domain.names, one.values)
         found[names] = found.get(names, 0.0) + values
     return found

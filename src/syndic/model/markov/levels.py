@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.model.markov.measurement import UNKNOWN, Measurement
+from syndic.model.markov.measurement import UNKNOWN, Measurement, sums_by_column
 
 Floats = NDArray[np.float64]
 
@@ -47,13 +47,7 @@ _BEND: Final = 0.25
 
 def one_way_tables(domain: Domain, tables: Iterable[Measurement]) -> list[Measurement]:
     """Return one table for each column from tables over all levels: their sums, averaged by precision."""
-    sums: dict[str, tuple[Floats, float]] = {}
-    for one in tables:
-        for axis, name in enumerate(one.names):
-            counts = one.values.sum(axis=tuple(other for other in range(one.values.ndim) if other != axis))
-            precision = counts.size / (one.variance * one.values.size)
-            before, weight = sums.get(name, (np.zeros(domain[name]), 0.0))
-            sums[name] = before + precision * counts, weight + precision
+    sums = sums_by_column(domain, tables)
     # what rounds that were lost say is nothing, however it is added up
     known = {name: 1 / weight if weight > 2 / UNKNOWN else UNKNOWN for name, (_, weight) in sums.items()}
     return [Measurement((name,), sums[name][0] / sums[name][1], known[name]) for name in domain.names]

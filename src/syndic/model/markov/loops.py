@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from syndic.model.markov.kernels import FLOOR
+from syndic.model.markov.kernels import FLOOR, Floats, Integers, Shape
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,36 +22,31 @@ def compiled(function: F) -> F:
 
 
 @compiled
-def lift(
-    smalls: NDArray[np.int64],
-    maps: NDArray[np.int32],
-    chosen: NDArray[np.int64],
-    factors: NDArray[np.float64],
-    tables: NDArray[np.float64],
-) -> None:
+def lift(shape: Shape, chosen: Integers, factors: Floats, tables: Floats) -> None:
     """Write into the groups' tables the products of the chosen small tables."""
     tables[:] = 1.0
     for small in chosen:
-        group, size, first, start, count = smalls[small]
-        table, index, factor = tables[group : group + size], maps[first : first + size], factors[start : start + count]
+        group, size, first, start, count = shape.smalls[small]
+        table, index = tables[group : group + size], shape.maps[first : first + size]
+        factor = factors[start : start + count]
         for cell in range(size):
             table[cell] *= factor[np.uint32(index[cell])]
 
 
 @compiled
-def _multiply(row: NDArray[np.float64], table: NDArray[np.float64]) -> None:
+def _multiply(row: Floats, table: Floats) -> None:
     for cell in range(len(row)):
         row[cell] *= table[cell]
 
 
 @compiled
-def _add(table: NDArray[np.float64], row: NDArray[np.float64]) -> None:
+def _add(table: Floats, row: Floats) -> None:
     for cell in range(len(row)):
         table[cell] += row[cell]
 
 
 @compiled
-def _floor(row: NDArray[np.float64]) -> float:
+def _floor(row: Floats) -> float:
     total = 0.0
     for cell in range(len(row)):
         value = row[cell]
@@ -64,23 +58,14 @@ def _floor(row: NDArray[np.float64]) -> float:
 
 
 @compiled
-def sweep(  # noqa: PLR0913, PLR0917 - one pass is one call
-    width: int,
-    starts: NDArray[np.int64],
-    blocks: NDArray[np.bool_],
-    index: NDArray[np.int32],
-    cells: NDArray[np.float64],
-    tables: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    multiply: NDArray[np.int64],
-    add: NDArray[np.int64],
-    write: bool,
-    low: int,
-    high: int,
-) -> None:
-    """Multiply rows by the groups' tables, sum them onto groups, and store them if `write`."""
+def sweep(
+    shape: Shape, cells: Floats, tables: Floats, sums: Floats, multiply: Integers, add: Integers,
+    write: bool, lines: tuple[int, int],
+) -> None:  # fmt: skip
+    """Multiply a range of `lines` by the groups' tables, sum them onto groups, and store them if `write`."""
+    width, starts, blocks, index = shape.width, shape.starts, shape.blocks, shape.places
     row = np.empty(width)
-    for line in range(low, high):
+    for line in range(lines[0], lines[1]):
         stored = cells[line * width : (line + 1) * width]
         row[:] = stored
         for group in multiply:
@@ -101,17 +86,12 @@ def sweep(  # noqa: PLR0913, PLR0917 - one pass is one call
 
 
 @compiled
-def drop(
-    smalls: NDArray[np.int64],
-    maps: NDArray[np.int32],
-    chosen: NDArray[np.int64],
-    sums: NDArray[np.float64],
-    values: NDArray[np.float64],
-) -> None:
+def drop(shape: Shape, chosen: Integers, sums: Floats, values: Floats) -> None:
     """Sum the groups' sums onto the chosen small tables."""
     for small in chosen:
-        group, size, first, start, count = smalls[small]
-        table, index, value = sums[group : group + size], maps[first : first + size], values[start : start + count]
+        group, size, first, start, count = shape.smalls[small]
+        table, index = sums[group : group + size], shape.maps[first : first + size]
+        value = values[start : start + count]
         value[:] = 0.0
         for cell in range(size):
             value[np.uint32(index[cell])] += table[cell]

@@ -1,6 +1,6 @@
 """The inputs of a fit: noisy tables, and cells known to be impossible."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
@@ -45,13 +45,6 @@ class Impossible:
     cells: NDArray[np.bool_] = field(repr=False)
 
 
-def check_shape(domain: Domain, names: Sequence[str], values: NDArray[Any]) -> None:
-    """Refuse a table that does not have the domain's sizes."""
-    sizes = domain.project(names).sizes
-    if values.shape != sizes:
-        raise InputError(f"the table {list(names)} has shape {values.shape}; its columns have {sizes} levels")
-
-
 def in_groups(table: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | None) -> NDArray[np.float64]:
     """Return a table of levels summed to groups; as it is without groups."""
     for axis, one in enumerate(groups or ()):
@@ -62,8 +55,10 @@ def in_groups(table: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | 
 
 
 def in_order(domain: Domain, names: Sequence[str], values: NDArray[Any]) -> tuple[tuple[str, ...], NDArray[Any]]:
-    """Return the table with its columns in the domain's order."""
-    axes = domain.axes(names)
+    """Return the table with its columns in the domain's order; refuse one that does not have the domain's sizes."""
+    axes, sizes = domain.axes(names), domain.project(names).sizes
+    if values.shape != sizes:
+        raise InputError(f"the table {list(names)} has shape {values.shape}; its columns have {sizes} levels")
     order = sorted(range(len(axes)), key=axes.__getitem__)
     return tuple(names[place] for place in order), values.transpose(order)
 
@@ -77,7 +72,6 @@ def combine(domain: Domain, measurements: Sequence[Measurement]) -> list[Measure
     for one in measurements:
         if one.groups is not None:
             continue
-        check_shape(domain, one.names, one.values)
         names, values = in_order(domain, one.names, one.values)
         before, precision = sums.get(names, (np.zeros(values.shape), 0.0))
         sums[names] = (before + values / one.variance, precision + 1 / one.variance)
@@ -94,20 +88,25 @@ def estimate_total(measurements: Sequence[Measurement]) -> float:
     return max(1.0, float(weights @ sums / weights.sum()))
 
 
-def one_way(domain: Domain, tables: Sequence[Measurement]) -> dict[tuple[str, ...], NDArray[np.float64]]:
-    """Return the log shares of each measured column: all tables that contain it, averaged by inverse variance.
-
-    A count is raised to at least a quarter of its standard deviation and half a row.
-    """
+def sums_by_column(domain: Domain, tables: Iterable[Measurement]) -> dict[str, tuple[NDArray[np.float64], float]]:
+    """Return the counts of each column times their precision, summed over the tables with it, and the precision."""
     sums: dict[str, tuple[NDArray[np.float64], float]] = {}
-    for one in (one for one in tables if one.groups is None):
+    for one in tables:
         for axis, name in enumerate(one.names):
             counts = one.values.sum(axis=tuple(other for other in range(one.values.ndim) if other != axis))
             precision = counts.size / (one.variance * one.values.size)
             before, weight = sums.get(name, (np.zeros(domain[name]), 0.0))
             sums[name] = before + precision * counts, weight + precision
+    return sums
+
+
+def one_way(domain: Domain, tables: Sequence[Measurement]) -> dict[tuple[str, ...], NDArray[np.float64]]:
+    """Return the log shares of each measured column: all tables that contain it, averaged by inverse variance.
+
+    A count is raised to at least a quarter of its standard deviation and half a row.
+    """
     logs: dict[tuple[str, ...], NDArray[np.float64]] = {}
-    for name, (counts, weight) in sums.items():
+    for name, (counts, weight) in sums_by_column(domain, (one for one in tables if one.groups is None)).items():
         shares = np.maximum(counts / weight, max(0.5, 0.25 / np.sqrt(weight)))
         logs[name,] = np.log(shares / shares.sum())
     return logs

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, final
+from typing import Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from syndic.model.markov.measurement import Measurement
 from syndic.model.markov.passes import AnyPasses
 
 Floats = NDArray[np.float64]
-Progress = Callable[[int, float], None]
 Zeros = Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]]
 
 # passes between two fresh starts in log space, which remove errors of rounding and of the floor
@@ -78,20 +77,14 @@ class Limits:
     iterations: int
     target: float
     tolerance: float
-    progress: Progress | None = None
 
     def reached(self, used: int, loss: float, problem: Problem) -> bool:
         """Return whether the passes are used up or the loss is down to the level of the noise."""
         return used >= self.iterations or loss <= self.target * problem.noise
 
 
-class Optimiser(Protocol):
-    """Optimises the logarithms of a model from a starting point."""
-
-    def __call__(
-        self, passes: AnyPasses, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits
-    ) -> tuple[Floats, float, int]:
-        """Return logarithms, loss and number of passes; `passes` ends at that model."""
+Optimiser = Callable[[AnyPasses, Problem, Floats, Zeros, Limits], tuple[Floats, float, int]]
+"""From a model's logarithms to better ones, the loss and the number of passes; the passes end at that model."""
 
 
 def dual(passes: AnyPasses, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits) -> tuple[Floats, float, int]:
@@ -140,8 +133,6 @@ def _descend(search: "_Search", scale: Floats, history: "_History", zeros: Zeros
         search.move(history.direction(gradient, scale), limits.iterations)
         history.add(search.point - point, search.gradient - gradient)
         recent.append(value - search.value)
-        if limits.progress:
-            limits.progress(search.used, search.problem.loss(search.residuals))
         if search.used - search.begun >= RESTART:
             search.begin(search.fixed, search.point, search.ridge, zeros)
 

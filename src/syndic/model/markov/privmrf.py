@@ -10,7 +10,7 @@ releases have Gaussian noise, in one account of mu^2:
 
 The authors' program releases the number of rows with a hundredth of the noise that its share of the budget requires,
 adds up R-scores of wrong pairs, and lowers the weight of candidates by their place in a list instead of their score.
-These errors are corrected here; `as_published` restores them and charges their cost, which is many times the budget.
+These errors, which cost many times the budget, are corrected here.
 """
 
 import math
@@ -21,7 +21,6 @@ from typing import final
 import numpy as np
 
 from syndic.document import Document
-from syndic.errors import InputError
 from syndic.model.markov.counts import Names, Synthesis
 from syndic.model.markov.curator import Curator
 from syndic.model.markov.field import MarkovField
@@ -32,8 +31,14 @@ from syndic.model.markov.privmrf_tables import Scores, attribute_graph, candidat
 from syndic.model.markov.score import MEAN_ABSOLUTE, pairs_of
 from syndic.model.markov.tree import plan_tree
 
+# shares of the budget for the number of rows and the R-scores, and for distances of candidate tables from the model
+STRUCTURE_SHARE, DISTANCE_SHARE = Fraction(1, 10), Fraction(1, 10)
 # part of the structure's share that is for the number of rows
 PEOPLE_SHARE = Fraction(1, 100)
+# a table is allowed if its mean count is more than this many times the mean absolute noise
+USEFULNESS = 6.0
+# the most columns of a candidate table, and the most candidates that are scored in a step
+MOST_COLUMNS, MOST_SCORED = 6, 400
 # shares of the noise's loss at which fits stop
 TARGET, LAST_TARGET = 1.2, 0.7
 
@@ -43,34 +48,16 @@ class PrivMRF(Document):
     """The method with its published settings, except for smaller models (its program allows 10^7 and 5 * 10^7 cells).
 
     Args:
-        structure_share: Share of the budget for the number of rows and the R-scores.
-        distance_share: Share of the budget for distances of candidate tables from the model.
-        usefulness: A table is allowed if its mean count is more than this many times the mean absolute noise.
         refined: Tables chosen by distance, for each column.
         largest_clique: The most cells of a clique.
         cells: The most cells of all cliques.
-        most_columns: The most columns of a candidate table.
-        queries: The most candidates that are scored in a step.
         iterations: The most passes of the last fit; fits in between take a third.
-        as_published: With the errors of the authors' program, for simulation only.
     """
 
-    structure_share: Fraction = Fraction(1, 10)
-    distance_share: Fraction = Fraction(1, 10)
-    usefulness: float = 6.0
     refined: Fraction = Fraction(4, 5)
     largest_clique: int = 200_000
     cells: int = 1_000_000
-    most_columns: int = 6
-    queries: int = 400
     iterations: int = 600
-    as_published: bool = False
-
-    def __post_init__(self) -> None:
-        if not (
-            self.structure_share > 0 and self.distance_share > 0 and self.structure_share + self.distance_share < 1
-        ):
-            raise ValueError("structure_share and distance_share must be positive and leave something of the budget")
 
     def run(
         self,
@@ -79,12 +66,9 @@ class PrivMRF(Document):
         generator: np.random.Generator,
         *,
         zeros: Sequence[Impossible] = (),
-        threads: int = 2,
     ) -> Synthesis:
         """Measure, choose and fit; `generator` makes random choices that privacy does not depend on."""
-        if self.as_published and not curator.simulated:
-            raise InputError("as_published spends many times the budget: it is for simulation only")
-        return _Run(self, curator, mu_squared, generator, zeros, threads).synthesis()
+        return _Run(self, curator, mu_squared, generator, zeros).synthesis()
 
 
 class _Run:
@@ -97,47 +81,40 @@ class _Run:
         mu_squared: Fraction,
         generator: np.random.Generator,
         zeros: Sequence[Impossible],
-        threads: int,
     ) -> None:
         self.settings, self.curator, self.mu_squared = settings, curator, mu_squared
-        self.generator, self.zeros, self.threads = generator, tuple(zeros), threads
+        self.generator, self.zeros = generator, tuple(zeros)
         self.domain, self.plain = curator.domain, Grouping.none(curator.domain)
-        self.total, scores = self.structure_scores()
-        self.scores = scores
+        self.total, self.scores = self.structure_scores()
         sets = attribute_graph(
-            scores, [zero.names for zero in zeros], largest=settings.largest_clique, most_cells=settings.cells
+            self.scores, [zero.names for zero in zeros], largest=settings.largest_clique, most_cells=settings.cells
         )
         self.tree = plan_tree(self.domain, sets)
         self.rounds: list[list[Measurement]] = []
 
     def structure_scores(self) -> tuple[float, Scores]:
         """Return the number of rows and the R-scores, charged to the structure's share."""
-        share = self.settings.structure_share * self.mu_squared
+        share = STRUCTURE_SHARE * self.mu_squared
         people = share * PEOPLE_SHARE if self.curator.people is None else Fraction(0)
-        if self.settings.as_published and self.curator.people is None:
-            total = self.curator.noisy_people(share / PEOPLE_SHARE)
-            people = Fraction(0)
-        else:
-            total = self.curator.noisy_people(people)
-        total = max(1.0, total)
+        total = max(1.0, self.curator.noisy_people(people))
         pairs = pairs_of(self.domain.names)
         noisy = self.curator.associations(pairs, share - people) / total if pairs else np.zeros(0)
         found = {frozenset(names): float(score) for names, score in zip(pairs, noisy, strict=True)}
-        return total, Scores(self.domain, found, by_position=self.settings.as_published)
+        return total, Scores(self.domain, found)
 
     def synthesis(self) -> Synthesis:
         """Measure first tables, then refine step by step with the tables furthest from the model."""
         settings, columns = self.settings, len(self.domain)
         pairs = 1 if columns > 1 else 0
-        left = self.mu_squared * (1 - settings.structure_share * pairs - settings.distance_share)
+        left = self.mu_squared * (1 - STRUCTURE_SHARE * pairs - DISTANCE_SHARE)
         if not pairs and self.curator.people is None:
-            left -= self.mu_squared * settings.structure_share * PEOPLE_SHARE
+            left -= self.mu_squared * STRUCTURE_SHARE * PEOPLE_SHARE
         refined = int(settings.refined * columns)
-        first_limit = self.total / (settings.usefulness * self.deviation(left, columns + refined))
+        first_limit = self.total / (USEFULNESS * self.deviation(left, columns + refined))
         first = initial_tables(self.scores, self.tree.cliques, first_limit, self.generator)
         weights, refined = self.candidates(left, len(first), refined)
         number = len(first) + refined
-        distances = settings.distance_share * self.mu_squared
+        distances = DISTANCE_SHARE * self.mu_squared
         if not refined:
             left += distances
         self.measure(first, left * len(first) / number)
@@ -157,23 +134,22 @@ class _Run:
     def candidates(self, left: Fraction, first: int, refined: int) -> tuple[dict[Names, float], int]:
         """Return the allowed tables with their weights, and the number to be measured."""
         noise = self.deviation(left, first + refined) * MEAN_ABSOLUTE
-        limit = self.total / (self.settings.usefulness * noise)
-        weights = candidate_weights(self.domain, self.tree.cliques, limit, self.settings.most_columns)
+        limit = self.total / (USEFULNESS * noise)
+        weights = candidate_weights(self.domain, self.tree.cliques, limit, MOST_COLUMNS)
         return weights, min(refined, len(weights))
 
     def furthest(self, field: MarkovField, weights: dict[Names, float], quota: int, budget: Fraction) -> list[Names]:
         """Return the candidates with the largest noisy distance from the model, and remove them from `weights`."""
         names = list(weights)
-        if len(names) > self.settings.queries:
+        if len(names) > MOST_SCORED:
             shares = np.array([weights[one] for one in names])
-            drawn = self.generator.choice(len(names), self.settings.queries, p=shares / shares.sum())
+            drawn = self.generator.choice(len(names), MOST_SCORED, p=shares / shares.sum())
             names = [names[place] for place in np.unique(drawn)]
         expected = [table.values for table in field.marginals(names)]
         distances = self.curator.distances(names, expected, budget)
         order = [names[place] for place in np.argsort(-distances, kind="stable")]
         chosen = order[:quota]
-        listed = names if self.settings.as_published else order
-        for one in listed[len(listed) // 2 :]:
+        for one in order[len(order) // 2 :]:
             weights[one] /= 2
         for one in chosen:
             del weights[one]
@@ -194,7 +170,6 @@ class _Run:
             zeros=self.zeros,
             iterations=self.settings.iterations if last else self.settings.iterations // 3,
             target=LAST_TARGET if last else TARGET,
-            threads=self.threads,
         ).field
 
 

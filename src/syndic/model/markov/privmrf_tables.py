@@ -19,11 +19,10 @@ PENALTY = 1e-8
 @final
 @dataclass(frozen=True)
 class Scores:
-    """Noisy R-scores, as shares of the rows. `by_position`: sums over parents use columns by position, as published."""
+    """Noisy R-scores, as shares of the rows."""
 
     domain: Domain
     scores: dict[frozenset[str], float]
-    by_position: bool = False
 
     def of(self, one: str, other: str) -> float:
         """Return the score of two columns."""
@@ -31,8 +30,7 @@ class Scores:
 
     def parents(self, name: str, parents: Sequence[str]) -> float:
         """Return how well `parents` explain a column: its scores with them, reduced if they are strongly associated."""
-        listed = [self.domain.names[place] for place in range(len(parents))] if self.by_position else parents
-        alike = len(parents) + sum(self.of(*pair) for pair in combinations(listed, 2))
+        alike = len(parents) + sum(self.of(*pair) for pair in combinations(parents, 2))
         return sum(self.of(name, parent) for parent in parents) / math.sqrt(max(1.0, alike))
 
 

@@ -54,12 +54,17 @@ def association(noisy: Floats, expected: Floats, variance: float, errors: float 
 
 def outside_scores(field: MarkovField, pairs: Mapping[Names, Measurement]) -> dict[Names, float]:
     """Return the model's distance from each measured pair of columns that no clique contains, in rows."""
-    outside = [names for names in pairs if field.tree.home(names) is None]
-    expected = field.marginals(outside)
-    return {
-        names: association(pairs[names].values, in_groups(table.values, pairs[names].groups), pairs[names].variance)
-        for names, table in zip(outside, expected, strict=True)
-    }
+    outside = [one for names, one in pairs.items() if field.tree.home(names) is None]
+    return dict(zip((one.names for one in outside), _associations(field, outside), strict=True))
+
+
+def _associations(field: MarkovField, tables: Sequence[Measurement], errors: float = 0.0) -> list[float]:
+    """Return the distance of each noisy pair from the model, in rows."""
+    expected = field.marginals([one.names for one in tables])
+    return [
+        association(one.values, in_groups(table.values, one.groups), one.variance, errors)
+        for one, table in zip(tables, expected, strict=True)
+    ]
 
 
 def strengths(field: MarkovField, pairs: Iterable[Names]) -> dict[Names, float]:
@@ -74,19 +79,6 @@ def strengths(field: MarkovField, pairs: Iterable[Names]) -> dict[Names, float]:
 def pairs_of(names: Sequence[str]) -> list[Names]:
     """Return all pairs, in order."""
     return list(combinations(names, 2))
-
-
-def _lacking(field: MarkovField, tables: Sequence[Measurement]) -> list[float]:
-    """Return the distance from the model that each noisy pair shows beyond noise, in rows.
-
-    A fit stops when all tables together are as far off as noise, so the model may lack an association that stands out.
-    """
-    expected = field.marginals([one.names for one in tables])
-    found = (
-        association(one.values, in_groups(table.values, one.groups), one.variance, errors=STANDS_OUT)
-        for one, table in zip(tables, expected, strict=True)
-    )
-    return [max(0.0, apart) for apart in found]
 
 
 # Assumed dependence of three columns beyond their pairs, as a share of the geometric mean of the pairs' strengths.
@@ -113,8 +105,9 @@ def parts_of(field: MarkovField, measured: Mapping[Names, Measurement]) -> Parts
     pairs, triples = (_subsets(field, size) for size in (2, 3))
     strength = strengths(field, pairs)
     inside = [measured[pair] for pair in pairs if pair in measured]
-    for one, apart in zip(inside, _lacking(field, inside), strict=True):
-        strength[one.names] += apart
+    # a fit stops when all tables together are as far off as noise: the model may lack an association that stands out
+    for one, apart in zip(inside, _associations(field, inside, STANDS_OUT), strict=True):
+        strength[one.names] += max(0.0, apart)
     beyond = [BEYOND_PAIRS * _geometric_mean([strength[pair] for pair in combinations(one, 2)]) for one in triples]
     names = [*pairs, *triples]
     expected = [table.values.reshape(-1) for table in field.marginals(names)]

@@ -9,7 +9,7 @@ sums over rows and so cannot come from masked sums.
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import final
@@ -22,7 +22,7 @@ from syndic.document import Document
 from syndic.model.markov.counts import Counts, Names, Synthesis
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.fit import TARGET, fit
-from syndic.model.markov.grouping import Grouping, coarsened, group_rare
+from syndic.model.markov.grouping import Grouping, group_rare, pair_groups
 from syndic.model.markov.levels import (
     TAIL_HALVINGS,
     group_ordered,
@@ -37,16 +37,12 @@ from syndic.model.markov.score import MEAN_ABSOLUTE, choose_tables, outside_scor
 from syndic.model.markov.structure import fitting_sets, grow, grow_forest, start_structure
 from syndic.model.markov.tree import plan_tree
 
-Progress = Callable[[str], None]
 # candidate numbers of tables in a round, as multiples of the number of columns divided by the rounds
 TABLES_EACH_COLUMN = (Fraction(2, 3), Fraction(1), Fraction(4, 3), Fraction(2), Fraction(8, 3), Fraction(4))
 # sets of columns that are held because their parity stands out: at most this many for each column
 FOUND_EACH_COLUMN = Fraction(1, 4)
 # a group in a tail has at least so many standard deviations of the noise on a level
 LEAST_IN_TAIL = 4.0
-# Pairs are counted over at least so many groups of levels of a column: that many groups of equal counts keep 94 % of a
-# normal number's variance, about what intervals of a release need (`syndic.model.interval.one_step.LEAST_MEASURED`).
-FEWEST_LEVELS = 8
 
 
 class RoundLimit(Document):
@@ -200,17 +196,9 @@ class Adaptive(Document):
         pairs = [pair for pair in pairs_of(domain.names) if size[pair[0]] * size[pair[1]] <= self.most_table_cells]
         return pairs or [(name,) for name in domain.names]
 
-    def run(
-        self,
-        counts: Counts,
-        mu_squared: Fraction,
-        *,
-        zeros: Sequence[Impossible] = (),
-        threads: int = 2,
-        progress: Progress | None = None,
-    ) -> Synthesis:
+    def run(self, counts: Counts, mu_squared: Fraction, *, zeros: Sequence[Impossible] = ()) -> Synthesis:
         """Select, measure and fit until the budget is spent."""
-        model = GrowingModel(self, counts, mu_squared, zeros=zeros, threads=threads, progress=progress)
+        model = GrowingModel(self, counts, mu_squared, zeros=zeros)
         for limit, budget in zip(self.limits(counts.domain, zeros), model.budgets, strict=True):
             if limit.parity:
                 scan = model.choose_sets(budget)
@@ -219,13 +207,6 @@ class Adaptive(Document):
                 tables = model.choose()  # SELECT, from noisy tables alone
                 model.fit(counts.measure(tables, budget, model.asked))  # MEASURE, with noise
         return model.synthesis
-
-
-@final
-class OneShot(Adaptive):
-    """All tables are selected at once, after columns and pairs were measured: three rounds in all."""
-
-    rounds: int = 1
 
 
 @final
@@ -240,17 +221,10 @@ class GrowingModel:
     pairs: dict[Names, Measurement]
 
     def __init__(
-        self,
-        settings: Adaptive,
-        counts: Counts,
-        mu_squared: Fraction,
-        *,
-        zeros: Sequence[Impossible] = (),
-        threads: int = 2,
-        progress: Progress | None = None,
+        self, settings: Adaptive, counts: Counts, mu_squared: Fraction, *, zeros: Sequence[Impossible] = ()
     ) -> None:
         """Start before the first round; `budgets` are the rounds' parts of `mu_squared`."""
-        self.settings, self.counts, self.threads, self.progress = settings, counts, threads, progress
+        self.settings, self.counts = settings, counts
         self.budgets = settings.budgets(mu_squared)
         self.rounds: list[Sequence[Measurement]] = []
         self.later: list[Measurement] = []
@@ -274,17 +248,18 @@ class GrowingModel:
         return self.chosen(self.budgets[-1])
 
     def _coarse(self, pairs: Sequence[Names]) -> Grouping:
-        """Return groups of the model's groups: ordered columns have so few that noise does not hide cells of pairs.
-
-        A table over fewer groups has the same noise on each of fewer cells, so associations stand out that were hidden.
-        """
-        people, settings = self.counts.people, self.settings
+        """Return the groups of the model's groups that pairs are counted over."""
+        settings = self.settings
         if not (settings.merge_pairs and any(one.variance < UNKNOWN for one in self.rounds[0])):
             return Grouping.none(self.domain)
-        total = estimate_total(self.rounds[0]) if people is None else float(people)
         noise = MEAN_ABSOLUTE * math.sqrt(self.counts.variance(self.budgets[1] / len(pairs)))
-        most = max(FEWEST_LEVELS, math.isqrt(int(total / (settings.usefulness * noise))))
-        return coarsened(self.grouping, self.one_way, most, {**dict(settings.ordered), **dict(settings.adjacent)})
+        useful = int(self._total(self.rounds[0]) / (settings.usefulness * noise))
+        return pair_groups(self.grouping, self.one_way, useful, {**dict(settings.ordered), **dict(settings.adjacent)})
+
+    def _total(self, tables: Sequence[Measurement]) -> float:
+        """Return the number of rows, public or estimated from tables."""
+        people = self.counts.people
+        return estimate_total(tables) if people is None else float(people)
 
     def _grow_for(self, number: int) -> None:
         """Grow the model by all steps before a round of selected tables that were not made yet."""
@@ -306,7 +281,6 @@ class GrowingModel:
         useful = int(self.field.total / (settings.usefulness * MEAN_ABSOLUTE * deviation))
         small = [names for names in sets if domain.project(names).size <= min(settings.most_table_cells, useful)]
         self.found = fitting_sets(domain, self._held, small, settings.cells // 2, settings.most_found(domain))
-        self.report(f"{len(self.found)} of {len(sets)} sets of columns that stand out beyond pairs are held")
         if self.found:
             cliques = plan_tree(domain, [*self._held, *self.found]).cliques
             self.structure, self._grown = start_structure(domain, cliques, settings.cells), 0
@@ -387,12 +361,6 @@ class GrowingModel:
             most = len(scores) if step == settings.growth else math.ceil(0.4 * len(self.domain))
             self.structure = grow(self.structure, scores, least=least, most_cells=most_cells, most=most)
         self.field = self.fitted(self.field, settings.iterations // 5)
-        self.report(f"step {step} of {settings.growth}: {self.structure.cells} cells")
-
-    def report(self, text: str) -> None:
-        """Report progress; the text contains public numbers only."""
-        if self.progress:
-            self.progress(text)
 
     def chosen(self, budget: Fraction) -> list[Names]:
         """Return the tables of the next round; the columns themselves if no table is useful."""
@@ -413,7 +381,6 @@ class GrowingModel:
         )
         first = list(dict.fromkeys([*settings.keep, *self.found]))
         kept = [*first, *(names for names in found if set(names) not in map(set, first))]
-        self.report(f"{len(kept)} tables selected")
         return kept or [(name,) for name in self.domain.names]
 
     def measurements(self) -> list[Measurement]:
@@ -424,16 +391,14 @@ class GrowingModel:
 
     def fitted(self, start: MarkovField | None, iterations: int, only: Sequence[Names] = ()) -> MarkovField:
         """Fit the model to all tables that fit into its cliques, or to those of some sets completely."""
-        people = self.counts.people
         tables = self.measurements()
         return fit(
             self.domain,
             [one for one in tables if one.names in only] if only else tables,
             tree=plan_tree(self.domain, self.structure.sets),
             start=start,
-            total=estimate_total(tables) if people is None else float(people),
+            total=self._total(tables),
             zeros=self.zeros,
             iterations=iterations,
             target=0.0 if only else TARGET,
-            threads=self.threads,
         ).field

@@ -89,16 +89,12 @@ class JunctionTree:
         """Number of cells of the largest clique."""
         return max(self.sizes)
 
-    @property
-    def memory_bytes(self) -> int:
-        """Upper bound on the memory of the cliques in a fit, without the fitted tables; see `memory_for`."""
-        return BYTES_EACH_CELL * self.cells + BYTES_LARGEST * self.largest + BYTES_EACH_CLIQUE * len(self.cliques)
-
     def memory_for(self, sets: Iterable[Sequence[str]]) -> int:
         """Upper bound on the memory of a fit to tables over these sets, including marginals inside cliques."""
         size = dict(zip(self.domain.names, self.domain.sizes, strict=True))
         measured = sum(math.prod(size[name] for name in names) for names in sets)
-        return self.memory_bytes + BYTES_MEASURED * measured
+        cliques = BYTES_EACH_CELL * self.cells + BYTES_LARGEST * self.largest + BYTES_EACH_CLIQUE * len(self.cliques)
+        return cliques + BYTES_MEASURED * measured
 
     def home(self, names: Iterable[str]) -> int | None:
         """Return the smallest clique that contains all of `names`, None if there is none."""

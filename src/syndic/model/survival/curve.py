@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 import scipy
 
-from syndic.model.interval.wilson import wilson
+from syndic.model.interval.wilson import LEVEL, WIDTH, wilson
 from syndic.model.survival.risk import Floats, RiskSets
 
 _DRAWS = 4000
@@ -64,11 +64,11 @@ class Curve:
         """The standard deviation of each raw value, of sampling and noise."""
         return np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
 
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+    def interval(self) -> tuple[Floats, Floats]:
         """Return the ends of an interval for every single time."""
-        return self._ends(float(scipy.special.ndtri(0.5 + level / 2)))
+        return self._ends(WIDTH)
 
-    def band(self, level: float = 0.95) -> tuple[Floats, Floats]:
+    def band(self) -> tuple[Floats, Floats]:
         """Return a band that contains the whole curve with the given probability (equal precision).
 
         It covers the times from the first with a tenth of the largest deviation: before it almost nothing happened.
@@ -76,12 +76,12 @@ class Curve:
         deviation = self.deviation
         held = deviation > _EDGE * deviation.max(initial=0.0)
         if not held.any():
-            return self._ends(float(scipy.special.ndtri(0.5 + level / 2)))
+            return self.interval()
         scaled = self.covariance[np.ix_(held, held)] / np.outer(deviation[held], deviation[held])
         values, vectors = np.linalg.eigh(scaled)
         draws = np.random.default_rng(0).standard_normal((_DRAWS, values.size))  # public, the same for every curve
         errors = draws @ (vectors * np.sqrt(np.clip(values, 0.0, None))).T
-        return self._ends(float(np.quantile(np.abs(errors).max(axis=1), level)))
+        return self._ends(float(np.quantile(np.abs(errors).max(axis=1), LEVEL)))
 
     def _ends(self, width: float) -> tuple[Floats, Floats]:
         """Return the ends so many deviations away, as Wilson's for a share of as many people as its variance tells."""
@@ -90,10 +90,10 @@ class Curve:
         people = np.where((sampled > 0) & (spread > 0), spread / np.where(sampled > 0, sampled, 1.0), self.at_risk)
         return wilson(value, people, np.diag(self.noise), width)
 
-    def quantile(self, share: float = 0.5, level: float = 0.95) -> Estimate:
+    def quantile(self, share: float = 0.5) -> Estimate:
         """Return the first time at which the share has had the event, from the curve and the ends of its interval."""
         wanted = 1 - share if self.falls else share
-        lower, upper = self.interval(level)
+        lower, upper = self.interval()
 
         def first(curve: Floats) -> float | None:
             reached = curve <= wanted if self.falls else curve >= wanted
@@ -102,7 +102,7 @@ class Curve:
         early, late = (lower, upper) if self.falls else (upper, lower)
         return Estimate(first(self.values), first(early), first(late))
 
-    def restricted_mean(self, until: float, level: float = 0.95) -> Estimate:
+    def restricted_mean(self, until: float) -> Estimate:
         """Return the mean time without the event up to `until`: the area under survival, or the mean time lost."""
         ends = np.concatenate([[self.start], self.times])
         if not self.start < until <= ends[-1]:
@@ -112,9 +112,7 @@ class Curve:
             widths = (widths + np.concatenate([[0.0], widths[:-1]])) / 2
         base, weights = (widths[0] if self.falls else 0.0), widths[1:]
         area = float(base + weights @ self.values)
-        reach = (
-            float(scipy.special.ndtri(0.5 + level / 2)) * max(float(weights @ self.covariance @ weights), 0.0) ** 0.5
-        )
+        reach = WIDTH * max(float(weights @ self.covariance @ weights), 0.0) ** 0.5
         return Estimate(area, area - reach, area + reach)
 
 

@@ -4,7 +4,7 @@ Everything that follows is a function of these sums. They are linear in the coun
 noise of a known covariance on the sums, and no sum is biased.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -41,22 +41,22 @@ class RiskSets:
 
     def clear(self) -> list[bool]:
         """Return for each group whether it has people at all, as far as the noise shows."""
+        return [bool(group.any()) for group in self._held()]
+
+    def _held(self) -> NDArray[np.bool_]:
+        """Return which risk sets stand out from the noise."""
         deviation = np.sqrt(self.variance * np.diag(self.spread)[: self.times.size])
-        held = self.at_risk >= np.maximum(LEAST_DEVIATIONS * deviation, 1.0)
-        return [bool(group.any()) for group in held]
+        return np.asarray(self.at_risk >= np.maximum(LEAST_DEVIATIONS * deviation, 1.0))
 
     def merged(self, groups: list[list[int]]) -> "RiskSets":
         """Return the sums of unions of as many groups each."""
         if len({len(each) for each in groups}) != 1:
             raise ValueError("unions must have the same number of groups")
-        return RiskSets(
-            times=self.times,
-            start=self.start,
+        return replace(
+            self,
             at_risk=np.stack([self.at_risk[each].sum(axis=0) for each in groups]),
             events=np.stack([self.events[each].sum(axis=0) for each in groups]),
-            spread=self.spread,
             variance=self.variance * len(groups[0]),
-            whole=self.whole,
         )
 
     def usable(self) -> slice:
@@ -64,9 +64,7 @@ class RiskSets:
 
         They begin where enough people have entered: what follows is given that nothing happened before.
         """
-        deviation = np.sqrt(self.variance * np.diag(self.spread)[: self.times.size])
-        held = self.at_risk >= np.maximum(LEAST_DEVIATIONS * deviation, 1.0)
-        held &= self.at_risk > self.events.sum(axis=1)
+        held = self._held() & (self.at_risk > self.events.sum(axis=1))
         good = np.append(held.all(axis=0), [False])
         first = int(good.argmax())
         return slice(first, first + int((~good[first:]).argmax()))
@@ -75,14 +73,13 @@ class RiskSets:
         """Return the sums of some consecutive intervals."""
         length = self.times.size
         every = np.concatenate([np.arange(length)[span] + part * length for part in range(1 + self.events.shape[1])])
-        return RiskSets(
+        return replace(
+            self,
             times=self.times[span],
             start=float(self.times[span.start - 1]) if span.start else self.start,
             at_risk=self.at_risk[:, span],
             events=self.events[..., span],
             spread=self.spread[np.ix_(every, every)],
-            variance=self.variance,
-            whole=self.whole,
         )
 
 

@@ -25,14 +25,13 @@ from syndic.mpc.align.table import add
 from syndic.mpc.align.work import (
     AlignBox,
     AlignDone,
-    AlignMail,
     AlignTable,
     AlignTurn,
-    SetsDone,
     StoredOrder,
     inboxes_of,
     passed_on,
 )
+from syndic.mpc.order import Stage
 from syndic.mpc.seal import Mail
 from syndic.mpc.secret import SharedSecret
 
@@ -101,7 +100,7 @@ class PrivateIntersections(SubProtocol):
         return [each for each in self.sets if party.name in each.bounds]
 
     def _finished(self, party: Party) -> int:
-        kept = party.kept(_DONE, SetsDone)
+        kept = party.kept(_DONE, Stage)
         return 0 if kept is None else kept.done
 
     @step(reveals="sealed")
@@ -135,13 +134,13 @@ class PrivateIntersections(SubProtocol):
         return self.turn(party).align_vouch(party, message)
 
     @step(reveals="sealed")
-    def align_confirm(self, party: Party, message: AlignMail) -> Mail:
+    def align_confirm(self, party: Party, message: Mail) -> Mail:
         """Derive a key with every other party, equal if the results are equal, and seal a proof of knowing it."""
         return self.turn(party).align_confirm(party, message)
 
     @step(reveals="public")
-    def align_done(self, party: Party, message: AlignMail) -> AlignDone:
+    def align_done(self, party: Party, message: Mail) -> AlignDone:
         """Check that all parties found the same; then store the order and return the number, if it is told."""
         done = self.turn(party).align_done(party, message)
-        party.remember(_DONE, SetsDone(done=self._finished(party) + 1))
+        party.remember(_DONE, Stage(done=self._finished(party) + 1))
         return done

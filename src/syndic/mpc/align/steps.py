@@ -46,7 +46,6 @@ from syndic.mpc.align.table import TableShape, Words, add, bins_of, encoded, fie
 from syndic.mpc.align.work import (
     AlignBox,
     AlignDone,
-    AlignMail,
     AlignTable,
     AlignTurn,
     Ids,
@@ -239,7 +238,7 @@ class PrivateIntersection(Document):
         text = blinded(party, done, power) + self.sums(party).proof()
         return self._seal_for_all(party, "vouch", dict.fromkeys(others, text))
 
-    def align_confirm(self, party: Party, message: AlignMail) -> Mail:
+    def align_confirm(self, party: Party, message: Mail) -> Mail:
         """Derive a key with every other party, equal if the results are equal, and seal a proof of knowing it."""
         self._advance(party, self.later_stage(2 * self.parts + 1))
         power = party.recall(f"{self.label} meeting", Meeting).power
@@ -250,7 +249,7 @@ class PrivateIntersection(Document):
         proofs = {name: derive(key, "align confirm", *self._named, party.name, name) for name, key in keys.items()}
         return self._seal_for_all(party, "confirm", proofs)
 
-    def align_done(self, party: Party, message: AlignMail) -> AlignDone:
+    def align_done(self, party: Party, message: Mail) -> AlignDone:
         """Check that all parties found the same; then store the order and return the number of common people, if told.
 
         The digest goes with the number: that of no people is known to everybody.
@@ -295,7 +294,7 @@ class PrivateIntersection(Document):
             }
         )
 
-    def _open_from_all(self, party: Party, what: str, message: AlignMail, size: int) -> dict[str, bytes]:
+    def _open_from_all(self, party: Party, what: str, message: Mail, size: int) -> dict[str, bytes]:
         """Return the texts that all other parties sealed for this one; refuse if one is missing or not of `size`."""
         secrets = self._pairs(party)
         if message.boxes.keys() != secrets.keys():

@@ -10,7 +10,6 @@ The idea is that of zero-sharing over an encoded map (Kolesnikov, Matania, Pinka
 for each bin is the simplest such map, and encoding never fails.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 from typing import final
@@ -180,15 +179,12 @@ def _total(words: Words) -> Words:
 def zeros(table: Words, keys: Words, bins: NDArray[np.int64], part: range) -> NDArray[np.int64]:
     """Return the places of the ids, among all, at whose keys the polynomials of some bins are zero."""
     found = [np.zeros(0, dtype=np.int64)]
-    for inside in _blocks(np.flatnonzero((bins >= part.start) & (bins < part.stop))):
+    places = np.flatnonzero((bins >= part.start) & (bins < part.stop))
+    for start in range(0, len(places), _BLOCK):
+        inside = places[start : start + _BLOCK]
         polynomials, at = table[bins[inside] - part.start], keys[inside]
         value = np.zeros_like(at)
         for place in range(table.shape[1] - 1, -1, -1):
             value = add(multiply(value, at), polynomials[:, place])
         found.append(inside[value == 0])
     return np.concatenate(found)
-
-
-def _blocks(places: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    for start in range(0, len(places), _BLOCK):
-        yield places[start : start + _BLOCK]

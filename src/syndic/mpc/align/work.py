@@ -41,12 +41,6 @@ class AlignTable(Message):
     words: NDArray[np.uint64]
 
 
-class AlignMail(Message):
-    """Sealed messages of the other parties about their result, by sender."""
-
-    boxes: dict[str, bytes]
-
-
 class AlignDone(Message):
     """How many people are common, and a digest of their order, or neither. The same at every party."""
 
@@ -108,12 +102,6 @@ class Zeros(Message):
     places: NDArray[np.int64]
 
 
-class SetsDone(Message):
-    """How many of its sets a party has aligned."""
-
-    done: int
-
-
 def order_name(name: str) -> str:
     """Return the name under which a party stores its `StoredOrder` of the set called `name`, if it has a name."""
     return f"{ORDER_NAME} {name}" if name else ORDER_NAME
@@ -163,9 +151,8 @@ def neighbour_of(names: Sequence[str], name: str, away: int) -> str:
     return names[(names.index(name) + away) % len(names)]
 
 
-def inboxes_of(sent: Mapping[str, Mail]) -> dict[str, AlignMail]:
+def inboxes_of(sent: Mapping[str, Mail]) -> dict[str, Mail]:
     """Return, for each party, what the others sealed for it."""
     return {
-        name: AlignMail(boxes={sender: mail.boxes[name] for sender, mail in sent.items() if sender != name})
-        for name in sent
+        name: Mail(boxes={sender: mail.boxes[name] for sender, mail in sent.items() if sender != name}) for name in sent
     }

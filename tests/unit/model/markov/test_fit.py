@@ -240,18 +240,3 @@ def test_memory_stays_below_what_the_tree_announces(kind: str) -> None:
         sets = list(itertools.combinations(domain.names, count))
     tree = plan_tree(domain, [*sets, *([] if kind == "chain" else [domain.names])])
     assert peak(domain, sets, tree) <= tree.memory_for(sets)
-
-
-def test_progress_is_told_and_an_interruption_leaves_everything_usable() -> None:
-    tables = noisy(DOMAIN, table(), SETS, np.random.default_rng(0), 5.0)
-    told: list[tuple[int, float]] = []
-
-    def progress(used: int, loss: float) -> None:
-        told.append((used, loss))
-        if len(told) == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fit(DOMAIN, tables, target=0, progress=progress)
-    assert [used for used, _ in told] == sorted({used for used, _ in told})
-    assert fit(DOMAIN, tables).loss < told[0][1]

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.model.markov import OneShot
+from syndic.model.markov import Adaptive
 from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.levels import (
     TAIL_HALVINGS,
@@ -177,7 +177,7 @@ def test_who_has_a_unique_code_does_not_show(seed: int) -> None:
     draws = np.random.default_rng(seed)
     rows = {"code": draws.integers(0, 20, 5000), "sex": draws.integers(0, 2, 5000)}
     rows["code"][0] = 700
-    settings = OneShot(branches=(("code", (*([900] * 901), 901)),), iterations=20)
+    settings = Adaptive(rounds=1, branches=(("code", (*([900] * 901), 901)),), iterations=20)
     inner, _ = curator(rows, domain, seed)
     record = Recorder(inner)
     found = settings.run(record, Fraction(1, 10))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from syndic.data import Domain
-from syndic.model.markov import Grouping, OneShot, Synthesis
+from syndic.model.markov import Adaptive, Grouping, Synthesis
 from syndic.model.markov.parity import (
     MOST_SETS,
     SIZES,
@@ -31,7 +31,7 @@ DOMAIN = Domain(tuple("abcdef"), (4, 2, 3, 1, 2, 5))
 HALVES = Grouping(DOMAIN, ((0, 1, 1, 0), (1, 0), (0, 0, 1), (0,), (0, 0), (1, 0, 1, 0, 0)))
 SETS = [names for size in SIZES for names in combinations(DOMAIN.names, size)]
 COINS = Domain(tuple(f"c{place}" for place in range(9)), (2,) * 9)
-LOOKING = OneShot(cells=5000, growth=2, parity_share=Fraction(1, 100))
+LOOKING = Adaptive(rounds=1, cells=5000, growth=2, parity_share=Fraction(1, 100))
 
 
 def sums_of(codes: Mapping[str, Any]) -> np.ndarray[Any, Any]:
@@ -174,7 +174,7 @@ def test_what_no_pair_shows_is_found_and_kept(number: int) -> None:
     assert agreement(found, number) > 0.93
     assert found.field.tree.home(found.found[0]) is not None
     if number == 4:
-        blind = OneShot(cells=5000, growth=2).run(curator(codes, COINS)[0], budget)
+        blind = Adaptive(rounds=1, cells=5000, growth=2).run(curator(codes, COINS)[0], budget)
         assert blind.found == ()
         assert agreement(blind, number) < 0.6
 
@@ -188,11 +188,11 @@ def test_nothing_is_found_where_pairs_show_all() -> None:
 def test_where_nothing_is_found_the_model_is_that_of_a_run_without() -> None:
     domain = Domain(tuple("abcdef"), (3,) * 6)
     record = Recorder(curator(chain(domain, 5000), domain)[0])
-    small = OneShot(cells=2000, growth=3, parity_share=Fraction(1, 10**12))
+    small = Adaptive(rounds=1, cells=2000, growth=3, parity_share=Fraction(1, 10**12))
     first = small.run(record, Fraction(1, 20))
     assert len(record.opened) == 1
     record.opened.clear()
-    second = OneShot(cells=2000, growth=3).run(Replay(record), Fraction(1, 20))
+    second = Adaptive(rounds=1, cells=2000, growth=3).run(Replay(record), Fraction(1, 20))
     assert [[one.names for one in tables] for tables in first.rounds] == [
         [one.names for one in tables] for tables in second.rounds
     ]

@@ -12,12 +12,12 @@ from syndic.model.markov import kernels as kernels_module
 from syndic.model.markov import passes as passes_module
 from syndic.model.markov import plan_tree
 from syndic.model.markov.clique import cover
-from syndic.model.markov.kernels import Kernels, NumpyKernels, kernels
+from syndic.model.markov.kernels import NUMPY_KERNELS, Kernels, kernels
 from syndic.model.markov.measurement import in_order
 from syndic.model.markov.passes import Passes
 from unit.model.markov.joint import column_sets, domains, expanded
 
-KERNELS = [kernels(), NumpyKernels()]
+KERNELS = [kernels(), NUMPY_KERNELS]
 
 
 def marginals(domain: Domain, sets: list[tuple[str, ...]], logs: list[np.ndarray]) -> np.ndarray:

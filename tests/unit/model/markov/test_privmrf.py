@@ -1,4 +1,4 @@
-"""PrivMRF: its choices against their definitions, its account, and the published errors on request."""
+"""PrivMRF: its choices against their definitions, and its account."""
 
 import math
 from fractions import Fraction
@@ -9,19 +9,18 @@ import pytest
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.model.markov import Curator, Impossible, PrivMRF
+from syndic.model.markov import Impossible, PrivMRF
 from syndic.model.markov.privmrf_tables import Scores, attribute_graph, candidate_weights, initial_tables
 from syndic.model.markov.score import pairs_of
-from syndic.random import SystemRandomness
 from unit.model.markov.selection import chain, curator
 
 DOMAIN = Domain(tuple("abcdef"), (4, 3, 5, 2, 6, 3))
 BUDGET = Fraction(1, 4)
 
 
-def scores(seed: int = 0, *, by_position: bool = False) -> Scores:
-    draws = np.random.default_rng(seed)
-    return Scores(DOMAIN, {frozenset(names): float(draws.random()) for names in pairs_of(DOMAIN.names)}, by_position)
+def scores() -> Scores:
+    draws = np.random.default_rng(0)
+    return Scores(DOMAIN, {frozenset(names): float(draws.random()) for names in pairs_of(DOMAIN.names)})
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
@@ -32,18 +31,6 @@ def test_the_account_adds_up_to_the_budget(neighbours: str, refined: Fraction) -
     assert sum(event.mu_squared for event in events) == BUDGET
     variances = {round(one.variance, 6) for tables in found.rounds for one in tables}
     assert len(variances) == 1
-
-
-def test_as_published_pays_what_it_costs_which_is_far_more() -> None:
-    counts, events = curator(chain(DOMAIN, 3000), DOMAIN)
-    PrivMRF(as_published=True).run(counts, BUDGET, np.random.default_rng(1))
-    assert sum(event.mu_squared for event in events) == BUDGET + 10 * BUDGET
-
-
-def test_as_published_is_refused_outside_simulation() -> None:
-    counts = Curator(chain(DOMAIN, 30), DOMAIN, SystemRandomness(), charge=print)
-    with pytest.raises(InputError, match="simulation only"):
-        PrivMRF(as_published=True).run(counts, BUDGET, np.random.default_rng(1))
 
 
 def test_the_same_rows_and_draws_repeat_the_model() -> None:
@@ -99,15 +86,12 @@ def test_the_graph_takes_the_best_edges_that_fit() -> None:
         attribute_graph(one, [("a", "c", "e")], largest=100, most_cells=200)
 
 
-def test_parents_are_scored_as_published() -> None:
+def test_parents_are_scored_by_their_own_columns() -> None:
     one = scores()
     parents = ("b", "e")
     expected = (one.of("a", "b") + one.of("a", "e")) / math.sqrt(2 + one.of("b", "e"))
     assert one.parents("a", parents) == pytest.approx(expected)
     assert one.parents("a", ("c",)) == pytest.approx(one.of("a", "c"))
-    # as the program has it, the sum is over the first columns of the table instead
-    wrong = (one.of("a", "b") + one.of("a", "e")) / math.sqrt(2 + one.of("a", "b"))
-    assert scores(by_position=True).parents("a", parents) == pytest.approx(wrong)
 
 
 @pytest.mark.parametrize("limit", [1.0, 13.0, 40.0])
@@ -127,8 +111,3 @@ def test_candidates_and_their_weights_are_those_of_the_paper() -> None:
     assert set(weights) == {("a",), ("b",), ("d",), ("e",), ("a", "b"), ("a", "d"), ("b", "d"), ("d", "e")}
     assert weights["a",] == pytest.approx(9 / 6)
     assert weights["b", "d"] == pytest.approx(9 / 6 + 9 / 5)
-
-
-def test_shares_must_leave_something() -> None:
-    with pytest.raises(ValueError, match="leave something"):
-        PrivMRF(structure_share=Fraction(1, 2), distance_share=Fraction(1, 2))

@@ -9,14 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.model.markov import Adaptive, Grouping, GrowingModel, Impossible, Measurement, OneShot, Synthesis
+from syndic.model.markov import Adaptive, Grouping, GrowingModel, Impossible, Measurement, Synthesis
 from syndic.model.markov.measurement import UNKNOWN
 from unit.model.markov.selection import Codes, Recorder, Replay, chain, curator
 
 DOMAIN = Domain(tuple("abcdef"), (4, 3, 5, 2, 6, 3))
 BUDGET = Fraction(1, 20)
 SELECTORS = [
-    OneShot(cells=2000, growth=3, parity_share=Fraction(1, 100)),
+    Adaptive(rounds=1, cells=2000, growth=3, parity_share=Fraction(1, 100)),
     Adaptive(rounds=3, cells=2000, growth=4),
 ]
 
@@ -75,7 +75,7 @@ def test_rounds_stay_within_their_limits_and_models_within_their_cells(selector:
 
 def test_more_cells_hold_more_together() -> None:
     codes = chain(DOMAIN, 20000)
-    small, large = (run(OneShot(cells=cells), codes, budget=Fraction(1)) for cells in (80, 5000))
+    small, large = (run(Adaptive(rounds=1, cells=cells), codes, budget=Fraction(1)) for cells in (80, 5000))
     assert small.field.tree.cells <= 80 < large.field.tree.cells <= 5000
 
 
@@ -85,7 +85,7 @@ def test_more_cells_hold_more_together() -> None:
 def test_tiny_domains(sizes: tuple[int, ...]) -> None:
     domain = Domain(tuple("abcdef"[: len(sizes)]), sizes)
     codes = chain(domain, 400)
-    for selector in (OneShot(), Adaptive()):
+    for selector in (Adaptive(rounds=1), Adaptive()):
         counts, events = curator(codes, domain)
         found = selector.run(counts, Fraction(10))
         assert sum(event.mu_squared for event in events) == 10
@@ -104,7 +104,7 @@ def test_a_hundred_columns() -> None:
     sizes = tuple(2 + place % 4 for place in range(100))
     domain = Domain(tuple(f"column {place}" for place in range(100)), sizes)
     codes = chain(domain, 3000)
-    selector = OneShot(cells=5000, growth=2, iterations=60)
+    selector = Adaptive(rounds=1, cells=5000, growth=2, iterations=60)
     counts, events = curator(codes, domain)
     found = selector.run(counts, Fraction(50))
     assert sum(event.mu_squared for event in events) == 50
@@ -154,15 +154,15 @@ def test_impossible_cells_stay_empty_and_their_columns_keep_all_levels() -> None
 def test_the_public_number_of_rows_is_used_under_replace() -> None:
     codes = chain(DOMAIN, 1234)
     counts, _ = curator(codes, DOMAIN, neighbours="replace")
-    assert OneShot(cells=2000).run(counts, BUDGET).total == 1234
-    estimated = run(OneShot(cells=2000), codes).total
+    assert Adaptive(rounds=1, cells=2000).run(counts, BUDGET).total == 1234
+    estimated = run(Adaptive(rounds=1, cells=2000), codes).total
     assert estimated != 1234
     assert estimated == pytest.approx(1234, rel=0.2)
 
 
 def test_rows_can_be_drawn_with_some_columns_given() -> None:
     codes = chain(DOMAIN, 5000)
-    found = run(OneShot(cells=2000), codes, budget=Fraction(10))
+    found = run(Adaptive(rounds=1, cells=2000), codes, budget=Fraction(10))
     drawn = found.sample(1000, np.random.default_rng(1), given={"a": 2})
     assert set(drawn["a"]) == {2}
     shares = np.bincount(drawn["b"], minlength=3) / 1000
@@ -174,7 +174,7 @@ def test_rows_can_be_drawn_with_some_columns_given() -> None:
 def test_a_given_rare_level_is_the_one_that_was_asked_for() -> None:
     domain = Domain(("wide", "narrow"), (50, 2))
     codes = {"wide": np.repeat([0, 1, 30], [1500, 1500, 10]), "narrow": np.tile([0, 1], 1505)}
-    found = run(OneShot(), codes, domain, Fraction(1, 10))
+    found = run(Adaptive(rounds=1), codes, domain, Fraction(1, 10))
     assert found.grouping.groups[0].count(found.grouping.groups[0][30]) > 1
     assert set(found.sample(50, np.random.default_rng(1), given={"wide": 30})["wide"]) == {30}
 
@@ -194,23 +194,16 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, object], words:
         Adaptive(**settings)  # type: ignore[arg-type]
 
 
-def test_progress_is_told_in_words() -> None:
-    told: list[str] = []
-    run(OneShot(cells=500, growth=2), chain(DOMAIN, 2000), progress=told.append)
-    assert [text.split(":")[0] for text in told[:2]] == ["step 1 of 2", "step 2 of 2"]
-    assert told[2].endswith("tables selected")
-
-
 def test_nothing_is_grouped_without_reason() -> None:
     record = Recorder(curator(chain(DOMAIN, 20000), DOMAIN)[0])
-    OneShot(cells=2000).run(record, Fraction(1))
+    Adaptive(rounds=1, cells=2000).run(record, Fraction(1))
     assert all(grouping == Grouping.none(DOMAIN) for _, _, grouping in record.asked)
 
 
 def test_many_levels_in_order_are_merged_into_as_many_groups_of_neighbours_as_there_may_be() -> None:
     domain = Domain(("age", "few"), (41, 3))
     codes = {"age": np.arange(8000) % 41, "few": np.arange(8000) % 3}
-    settings = OneShot(cells=2000, growth=2, most_levels=16, adjacent=(("age", 40), ("few", 2)))
+    settings = Adaptive(rounds=1, cells=2000, growth=2, most_levels=16, adjacent=(("age", 40), ("few", 2)))
     found = settings.run(curator(codes, domain)[0], Fraction(10)).grouping
     age = dict(zip(domain.names, found.groups, strict=True))["age"]
     assert max(age) + 1 == 16
@@ -245,7 +238,7 @@ def found_pairs(settings: Adaptive, seed: int) -> float:
 def test_pairs_that_noise_hides_over_all_levels_are_found_over_few() -> None:
     ordered = tuple((f"c{place:02d}", 16) for place in range(16))
     merged, whole = (
-        [found_pairs(OneShot(adjacent=ordered, merge_pairs=merge), seed) for seed in range(3)]
+        [found_pairs(Adaptive(rounds=1, adjacent=ordered, merge_pairs=merge), seed) for seed in range(3)]
         for merge in (True, False)
     )
     assert np.mean(merged) >= 0.75
@@ -255,7 +248,7 @@ def test_pairs_that_noise_hides_over_all_levels_are_found_over_few() -> None:
 def test_pairs_over_groups_are_within_the_plan_and_fitted() -> None:
     codes, domain = related(6, 16, 2_000, 0)
     record = Recorder(curator(codes, domain)[0])
-    selector = OneShot(cells=20_000, growth=2, adjacent=tuple((name, 16) for name in domain.names))
+    selector = Adaptive(rounds=1, cells=20_000, growth=2, adjacent=tuple((name, 16) for name in domain.names))
     found = selector.run(record, Fraction(1, 100))
     groups = [grouping.domain_of_groups for _, _, grouping in record.asked]
     assert max(groups[1].sizes) <= 11
@@ -269,7 +262,7 @@ def test_pairs_over_groups_are_within_the_plan_and_fitted() -> None:
 
 
 def test_a_lost_first_round_merges_nothing() -> None:
-    model = GrowingModel(OneShot(), curator(chain(DOMAIN, 100), DOMAIN)[0], BUDGET)
+    model = GrowingModel(Adaptive(rounds=1), curator(chain(DOMAIN, 100), DOMAIN)[0], BUDGET)
     model.fit([Measurement(names, np.zeros(DOMAIN.project(names).sizes), UNKNOWN) for names in model.choose()])
     model.choose()
     assert model.asked == Grouping.none(DOMAIN)

@@ -10,14 +10,12 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.model.erm.loss import Logistic, Objective, Squared
-from syndic.model.erm.multiclass import JointObjective
+from syndic.model.erm.loss import SQUARED, JointObjective, Logistic, Objective
 from syndic.model.erm.second_order import Newton
-from syndic.privacy.account import gaussian_sigma
 from syndic_lab.bench.erm.cohort import Cohort
 from syndic_lab.bench.erm.data import Split
 from syndic_lab.bench.erm.newton import newton_models
-from syndic_lab.bench.erm.noise_law import LawName
+from syndic_lab.bench.erm.noise_law import LawName, gaussian_sigma
 from syndic_lab.bench.erm.private import (
     GradientMethod,
     GradientNoise,
@@ -161,7 +159,7 @@ class Experiment:
     def _objective(self) -> Objective:
         if self.split.regression:
             # slopes are not clipped in the authors' program
-            return Objective(Squared(), self.regularisation, clip=1e12)
+            return Objective(SQUARED, self.regularisation, clip=1e12)
         return Objective(Logistic(), self.regularisation)
 
     def _trace(self, models: Numbers, reference: Numbers | None = None) -> Trace:

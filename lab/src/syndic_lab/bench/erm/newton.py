@@ -9,11 +9,10 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.model.erm.loss import Logistic, Loss
-from syndic.model.erm.multiclass import JointObjective, Softmax, one_against_others
+from syndic.model.erm.loss import JointObjective, Logistic, Loss, Softmax, one_against_others
 from syndic.model.erm.second_order import UNIT, Newton, follow
-from syndic.privacy.account import gaussian_sigma
 from syndic_lab.bench.erm import data as erm_data
+from syndic_lab.bench.erm.noise_law import gaussian_sigma
 from syndic_lab.bench.row import Row
 
 Numbers = NDArray[np.float64]

@@ -14,11 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
-from syndic.privacy.account import gaussian_sigma, rho_for
+from syndic.privacy import rho_for
 
 Numbers = NDArray[np.float64]
 LawName = Literal["spherical", "gaussian", "laplace", "as_published"]
 Accounting = Literal["exact", "zcdp", "simple", "as_published"]
+
+
+def gaussian_sigma(epsilon: Fraction, delta: Fraction) -> float:
+    """Return the least sd of continuous Gaussian noise at l2 sensitivity 1 (Balle and Wang 2018)."""
+    if epsilon <= 0 or not 0 < delta < 1:
+        raise InputError(f"epsilon ({float(epsilon):g}) must be positive and delta ({float(delta):g}) in (0, 1)")
+    from dp_accounting import gaussian_mechanism  # noqa: PLC0415 (takes a second)
+
+    # the library's search ends within 1e-12 of the root on either side
+    return float(gaussian_mechanism.get_sigma_gaussian(float(epsilon), float(delta))) * (1 + 1e-12) + 1e-12
 
 
 @dataclass(frozen=True)

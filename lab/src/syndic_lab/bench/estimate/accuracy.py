@@ -1,13 +1,13 @@
 """Mean squared errors of the schemes, as published (Chen and Sung) and corrected, from public numbers only.
 
-As in `syndic.model.families.accuracy`; `diameter` is the length of the interval of T (or of the parameter, for block
+As in `syndic.model.families.estimate`; `diameter` is the length of the interval of T (or of the parameter, for block
 schemes), `slope` the derivative of the estimate by the mean of T, which is 1 / I where the parameter is natural.
 """
 
 import math
 from math import sqrt
 
-from syndic.model.families.accuracy import Setting
+from syndic.model.families.estimate import Setting
 
 
 def statistics_error(at: Setting, *, slope: float, diameter: float) -> float:

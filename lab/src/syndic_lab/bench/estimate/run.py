@@ -15,7 +15,7 @@ from scipy import stats
 from syndic.data import Instead, Integer, Schema
 from syndic.methods.estimate.plan import FINE, Layout, layout_of
 from syndic.model import Geometric
-from syndic.model.families.accuracy import Setting, best_blocks, blocks_error
+from syndic.model.families.estimate import Setting, best_blocks, blocks_error
 from syndic.noise import DiscreteLaplace, LaplaceShare
 from syndic.random import SystemRandomness
 from syndic.report.figure import Curve, Line

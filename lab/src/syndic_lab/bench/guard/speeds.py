@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Schema, Table, open_source
 from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
 from syndic.methods.vertimrf.sketch.plan import printed_plan
-from syndic.model.markov.kernels import NumpyKernels, kernels
+from syndic.model.markov.kernels import NUMPY_KERNELS, kernels
 from syndic.mpc.mask import expand
 from syndic.mpc.ring import Ring
 from syndic.noise import DiscreteGaussian, DiscreteLaplace
@@ -96,7 +96,7 @@ def _plain_counts(columns: Columns, pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def _of_steps() -> float:
-    return step_milliseconds(kernels(), 2 * _TRIES) / step_milliseconds(NumpyKernels(), _TRIES)
+    return step_milliseconds(kernels(), 2 * _TRIES) / step_milliseconds(NUMPY_KERNELS, _TRIES)
 
 
 def _masking() -> Both:

@@ -29,8 +29,6 @@ def mirror(
             step /= 2
         logs -= moved * gradient
         residuals, loss, rounds = fresh, loss - gained, rounds + 1
-        if limits.progress:
-            limits.progress(used, loss)
         if rounds % RESTART == 0:
             residuals = problem.residuals(passes.start(logs, zeros))
         if rounds % 10 == 0:

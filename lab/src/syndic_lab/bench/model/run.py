@@ -18,7 +18,7 @@ import numpy as np
 
 from syndic.data import Domain
 from syndic.model.markov import Measurement, fit, plan_tree
-from syndic.model.markov.kernels import Kernels, NumpyKernels, kernels
+from syndic.model.markov.kernels import NUMPY_KERNELS, Kernels, kernels
 from syndic.model.markov.passes import Passes
 from syndic_lab.bench.model import synthesis as model_synthesis
 from syndic_lab.bench.model.mirror import mirror
@@ -44,7 +44,7 @@ def step_rows(quick: bool) -> Iterator[Row]:
         yield _row(f"{name}, mbi against ours", "ratio", peer["step"] / ours, "times")
         yield _row(f"{name}, mbi with its line search", "milliseconds a step", peer["search"], "ms", ours)
         yield _row(f"{name}, before the first step", "seconds", prepare_seconds(), "s", peer["compile"])
-    numpy = step_milliseconds(NumpyKernels(), 5 if quick else 20)
+    numpy = step_milliseconds(NUMPY_KERNELS, 5 if quick else 20)
     yield _row(f"{name}, without a compiler", "milliseconds a step", numpy, "ms", ours)
 
 

@@ -24,9 +24,8 @@ from syndic.errors import InputError
 from syndic.kernel import Delivery, Limits, Member, Method, Nothing, Session
 from syndic.methods import Marginals
 from syndic.methods.histogram.tables import MarginalTables
-from syndic.mpc.graph import Seats, SumGraph, sum_graph
+from syndic.mpc.graph import Seats, SumGraph, bits, sum_graph
 from syndic.mpc.key import KEY_BYTES, agree_all, derive, key_pair
-from syndic.mpc.listing import bits
 from syndic.mpc.mask import expand
 from syndic.mpc.ring import Ring
 from syndic.privacy import Budget, Unit
