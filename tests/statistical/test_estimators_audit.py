@@ -11,7 +11,7 @@ from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.second_order import Newton
 from syndic.privacy import Budget, Unit
 from syndic.random import SimulationRandomness
-from syndic.sklearn.account import Account
+from syndic.sklearn.estimator import Account
 
 pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 

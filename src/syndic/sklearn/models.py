@@ -1,8 +1,8 @@
 """Fit logistic and ridge regression with differential privacy, to a table that the caller may read."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
-from pathlib import Path
 from typing import Any, Literal, Self, final
 
 import numpy as np
@@ -10,12 +10,12 @@ import numpy as np
 from syndic.errors import InputError
 from syndic.model.erm.loss import Logistic, Squared
 from syndic.model.erm.multiclass import Softmax, one_against_others, shares
-from syndic.privacy import Budget
-from syndic.sklearn.estimator import Bounds, Numbers, PrivateLinear
-from syndic.sklearn.parameters import Number, accuracy, r_squared, tags
+from syndic.sklearn.estimator import Numbers, PrivateLinear
+from syndic.sklearn.parameters import accuracy, r_squared, tags
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLogisticRegression(PrivateLinear):
     """Logistic regression with differential privacy: each `fit` costs `epsilon` at `delta` for one person.
 
@@ -54,32 +54,9 @@ class PrivateLogisticRegression(PrivateLinear):
         statement_: what the last fit protects and what it cost.
     """
 
-    C: float | None
-    classes: Sequence[Any] | Literal["public"] | None
-    multiclass: Literal["softmax", "one_versus_rest"]
-
-    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name here
-        self,
-        epsilon: Number = 1.0,
-        *,
-        C: float | None = None,  # noqa: N803 - scikit-learn's name
-        fit_intercept: bool = True,
-        delta: Number | None = None,
-        bounds: Bounds | None = None,
-        classes: Sequence[Any] | Literal["public"] | None = None,
-        norm: float | None = None,
-        clip: float = 1.0,
-        rounds: int = 16,
-        multiclass: Literal["softmax", "one_versus_rest"] = "softmax",
-        neighbours: Literal["add_remove", "replace"] = "replace",
-        rows_per_person: int = 1,
-        people: int | None = None,
-        seed: int | None = None,
-        ledger: str | Path | None = None,
-        dataset: str = "data",
-        cap: Number | Budget | None = None,
-    ) -> None:
-        self._keep(locals())
+    C: float | None = None
+    classes: Sequence[Any] | Literal["public"] | None = None
+    multiclass: Literal["softmax", "one_versus_rest"] = "softmax"
 
     def _strength(self, records: int) -> float | None:
         if self.C is None:
@@ -144,6 +121,7 @@ class PrivateLogisticRegression(PrivateLinear):
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateRidge(PrivateLinear):
     """Ridge regression with differential privacy: each `fit` costs `epsilon` at `delta` for one person.
 
@@ -162,30 +140,8 @@ class PrivateRidge(PrivateLinear):
         statement_: what the last fit protects and what it cost.
     """
 
-    alpha: float | None
-    label_bounds: tuple[float, float] | None
-
-    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name here
-        self,
-        epsilon: Number = 1.0,
-        *,
-        alpha: float | None = None,
-        fit_intercept: bool = True,
-        delta: Number | None = None,
-        bounds: Bounds | None = None,
-        label_bounds: tuple[float, float] | None = None,
-        norm: float | None = None,
-        clip: float = 1.0,
-        rounds: int = 16,
-        neighbours: Literal["add_remove", "replace"] = "replace",
-        rows_per_person: int = 1,
-        people: int | None = None,
-        seed: int | None = None,
-        ledger: str | Path | None = None,
-        dataset: str = "data",
-        cap: Number | Budget | None = None,
-    ) -> None:
-        self._keep(locals())
+    alpha: float | None = None
+    label_bounds: tuple[float, float] | None = None
 
     def _strength(self, records: int) -> float | None:
         if self.alpha is None:
