@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from syndic.advice.advice import PublishedError
 from syndic.advice.assume import Assumptions
 from syndic.data import Domain
-from syndic.methods.comparison.glued_plan import GluedPlan
+from syndic.methods.comparison.glued import GluedPlan
 from syndic.methods.histogram.homm import HommPlan
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.expected import HIDDEN, USUAL

@@ -1,4 +1,4 @@
-"""The parties' steps of a secure product, alike in every method whose parties prove their rows."""
+"""The parties' steps of a secure product, alike in every method that multiplies."""
 
 import abc
 from functools import partial
@@ -8,7 +8,15 @@ from numpy.typing import NDArray
 
 from syndic.kernel import Method, Nothing, Party, step
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import ProductChallenge, ProductInbox, ProductOpening, ProductProof, ProductTurn
+from syndic.mpc.product_messages import (
+    ProductChallenge,
+    ProductInbox,
+    ProductKey,
+    ProductOpening,
+    ProductProof,
+    ProductStart,
+    ProductTurn,
+)
 
 
 class ProductSteps(Method):
@@ -34,5 +42,14 @@ class ProductSteps(Method):
 
     @step(reveals="sealed")
     def product_multiplied(self, party: Party, message: ProductInbox) -> Nothing:
-        """Check the partners' proofs of the chunk and multiply it by their masked rows."""
+        """Check the partners' proofs of the chunk, if any, and multiply it by their masked rows."""
         return self.product_at(party).multiply(party, message, partial(self.product_rows, party))
+
+
+class RoundProductSteps(ProductSteps):
+    """The same where every round has a product of its own, so that its keys are no part of the plan."""
+
+    @step(reveals="public")
+    def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
+        """Store the dealer's seed, make a key pair, publish the public key."""
+        return self.product_at(party).product_keys(party, message)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from support import COLUMNS, THREE_VERTICAL, VERTICAL, across_study, rows
 from syndic import Release, Study
 from syndic.errors import InputError
-from syndic.methods.comparison.glued_plan import GluedPlan
+from syndic.methods.comparison.glued import GluedPlan
 from syndic.methods.comparison.glued_result import PublishedRows, read_rows
 from syndic.methods.synthesis.account import RoundNoise
 from syndic.privacy import Cost, GaussianEvent, gaussian_epsilon

@@ -36,11 +36,12 @@ from numpy.typing import NDArray
 
 from syndic.data import decode_codes
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import PARTNERS, SAME_PEOPLE, Message, Method, Nothing, Party, Requires, Session, Terms, encode, step
+from syndic.kernel import PARTNERS, SAME_PEOPLE, Message, Nothing, Party, Requires, Session, Terms, encode, step
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan, Taxonomy, score_noise
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
+from syndic.methods.product_steps import RoundProductSteps
 from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.cut import CutRound
 from syndic.model.latent.diffgen import Cut, balanced, max_scores, specialised, tree_of
@@ -52,13 +53,6 @@ from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import (
-    ProductInbox,
-    ProductKey,
-    ProductOpening,
-    ProductStart,
-    ProductTurn,
-)
 from syndic.random import generator
 
 _CUT = "groups of the leaves"
@@ -95,7 +89,7 @@ class SplitNote(RowsNote):
 
 
 @final
-class Distdiffgen(Method, tag="distdiffgen"):
+class Distdiffgen(RoundProductSteps, tag="distdiffgen"):
     """Parameters of the two-party specialisation.
 
     `label`: the class, a column that both parties have. `specialisations`: how many groups are replaced by their
@@ -214,20 +208,16 @@ class Distdiffgen(Method, tag="distdiffgen"):
         party.remember(_CUT, message)
         return Nothing()
 
-    @step(reveals="public")
-    def product_keys(self, party: Party[DistdiffgenPlan], message: ProductStart) -> ProductKey:
-        """Store the dealer's seed, make a key pair, publish the public key."""
-        return _product(party).product_keys(party, message)
+    def product_at(self, party: Party[DistdiffgenPlan]) -> SecureProduct:
+        """Return the product of the leaves of the chosen groups."""
+        return _round(party).multiplied
 
-    @step(reveals="sealed")
-    def product_masked(self, party: Party[DistdiffgenPlan], message: ProductTurn) -> ProductOpening:
-        """Mask the rows of one chunk and seal them for the partners."""
-        return _product(party).mask(party, message, partial(_onehot_rows, party))
-
-    @step(reveals="sealed")
-    def product_multiplied(self, party: Party[DistdiffgenPlan], message: ProductInbox) -> Nothing:
-        """Multiply the chunk by every partner's masked rows."""
-        return _product(party).multiply(party, message, partial(_onehot_rows, party))
+    def product_rows(self, party: Party[DistdiffgenPlan], start: int, stop: int) -> NDArray[np.uint8]:
+        """Return rows of the one-hot matrix of the party's cells, without the last cell. Private."""
+        plan, cut = party.plan, party.recall(_CUT, Chosen).cut
+        batches = party.table.batches(plan.domain(party.name, cut).names)
+        width = plan.width(party.name, cut) - 1
+        return hot_rows(batches, lambda coded: [plan.cells(party.name, cut, coded)], (width,), (start, stop))
 
     @step(reveals="masked")
     def count_leaves(self, party: Party[DistdiffgenPlan], message: Nothing) -> SumMasked:
@@ -246,8 +236,7 @@ class Distdiffgen(Method, tag="distdiffgen"):
         chosen = Chosen(cut=specialised(plan.every, scores, plan.times, plan.fits))
         session.ask(self.take_cut, chosen)
         now = plan.round_of(chosen.cut, chosen.digest)
-        assert now.product is not None  # noqa: S101 (the leaves are of both parties)
-        deal_products(session, self, now.product)
+        deal_products(session, self, now.multiplied)
         opened = sums.opened(sums.send(self.count_leaves, lambda _: Nothing()), {}, now.layout.dimension, now.ring)
         leaves = _leaf_table(plan, chosen.cut, opened.values / now.share.scale, now.variances[0])
         table = decode_codes(plan.terms.schema, _draw_rows(plan, chosen.cut, leaves, draws), draws)
@@ -271,12 +260,6 @@ def _round(party: Party[DistdiffgenPlan]) -> CutRound:
     return party.plan.round_of(chosen.cut, chosen.digest)
 
 
-def _product(party: Party[DistdiffgenPlan]) -> SecureProduct:
-    product = _round(party).product
-    assert product is not None  # noqa: S101 (the leaves are of both parties)
-    return product
-
-
 def _exact_scores(party: Party[DistdiffgenPlan]) -> NDArray[np.int64]:
     """Return the exact scores of all groups of the party's trees, column after column. Private."""
     trees = party.plan.trees[party.name]
@@ -293,14 +276,6 @@ def _count_cells(party: Party[DistdiffgenPlan], tables: Sequence[Names]) -> list
     for batch in party.table.batches(plan.domain(party.name, cut).names):
         counts += np.bincount(plan.cells(party.name, cut, batch), minlength=counts.size)
     return [counts]
-
-
-def _onehot_rows(party: Party[DistdiffgenPlan], start: int, stop: int) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of the party's cells, without the last cell. Private."""
-    plan, cut = party.plan, party.recall(_CUT, Chosen).cut
-    batches = party.table.batches(plan.domain(party.name, cut).names)
-    width = plan.width(party.name, cut) - 1
-    return hot_rows(batches, lambda coded: [plan.cells(party.name, cut, coded)], (width,), (start, stop))
 
 
 def _scores_by_column(plan: DistdiffgenPlan, answers: Mapping[str, Scores]) -> dict[str, NDArray[np.float64]]:

@@ -41,7 +41,6 @@ from syndic.errors import InputError
 from syndic.kernel import (
     SAME_PEOPLE,
     Message,
-    Method,
     Nothing,
     Party,
     Requires,
@@ -62,6 +61,7 @@ from syndic.methods.comparison.dplt_plan import (
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
+from syndic.methods.product_steps import ProductSteps
 from syndic.methods.synthesis.account import account_of
 from syndic.model.latent.groups import Latent, latent_of, packed, regrouped
 from syndic.model.latent.tree import latent_tree
@@ -71,28 +71,18 @@ from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.order import advance
-from syndic.mpc.product_messages import (
-    ProductInbox,
-    ProductKey,
-    ProductOpening,
-    ProductStart,
-    ProductTurn,
-)
+from syndic.mpc.product import SecureProduct
 from syndic.random import Randomness, generator
 
 _LATENTS: Final = "latent attributes of own columns"
 _MOST_LEVELS: Final = 64
 
 
-class Latents(Message):
-    """A party's latent attributes: the columns of each, and its level for every combination of their values."""
-
-    groups: dict[str, tuple[str, ...]]
-    level_of: dict[str, NDArray[np.int64]]
-
-
 class Learned(Message):
-    """What a party released about its own columns: scores in steps, counts in rows, both in units of the fine noise."""
+    """What a party released about its own columns: scores in steps, counts in rows, both in units of the fine noise.
+
+    `groups` has the columns of each latent attribute, `level_of` its level for every combination of their values.
+    """
 
     scores: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -112,7 +102,7 @@ class LatentNote(RowsNote):
 
 
 @final
-class Dplt(Method, tag="dplt"):
+class Dplt(ProductSteps, tag="dplt"):
     """Parameters of the latent tree.
 
     `group`: the most columns of a group. `group_cells`: the most combinations of their values; by default as many as
@@ -183,6 +173,7 @@ class Dplt(Method, tag="dplt"):
             scored=score_noise(account, pairs) if pairs else None,
             counted=account.alone.noise_of(len(account.events) - 1, count, 2 * count),
             round=now,
+            product=now.multiplied,
             masked_sum=MaskedSum(label="latent pairs", graph=graph, count=now.layout.dimension, ring=now.ring),
             rows=people if self.rows is None else self.rows,
         )
@@ -200,23 +191,22 @@ class Dplt(Method, tag="dplt"):
         del message
         advance(party, _LATENTS, 1)
         learned = _learn(party)
-        party.remember(_LATENTS, Latents(groups=learned.groups, level_of=learned.level_of))
+        party.remember(_LATENTS, learned)
         return learned
 
-    @step(reveals="public")
-    def product_keys(self, party: Party[DpltPlan], message: ProductStart) -> ProductKey:
-        """Store the dealer's seed, make a key pair, publish the public key."""
-        return party.plan.product.product_keys(party, message)
+    def product_at(self, party: Party[DpltPlan]) -> SecureProduct:
+        """Return the product of all latent attributes of different parties."""
+        return party.plan.product
 
-    @step(reveals="sealed")
-    def product_masked(self, party: Party[DpltPlan], message: ProductTurn) -> ProductOpening:
-        """Mask the rows of one chunk and seal them for the partners."""
-        return party.plan.product.mask(party, message, partial(_onehot_rows, party))
-
-    @step(reveals="sealed")
-    def product_multiplied(self, party: Party[DpltPlan], message: ProductInbox) -> Nothing:
-        """Multiply the chunk by every partner's masked rows."""
-        return party.plan.product.multiply(party, message, partial(_onehot_rows, party))
+    def product_rows(self, party: Party[DpltPlan], start: int, stop: int) -> NDArray[np.uint8]:
+        """Return rows of the one-hot matrix of latent attributes, without the last level of each. Private."""
+        latents = _recall_latents(party)
+        return hot_rows(
+            _batches(party.table, latents),
+            lambda coded: [latent.encode(coded) for latent in latents.values()],
+            (party.plan.levels - 1,) * len(latents),
+            (start, stop),
+        )
 
     @step(reveals="masked")
     def count(self, party: Party[DpltPlan], message: Nothing) -> SumMasked:
@@ -293,7 +283,7 @@ def _noisy_scores(plan: DpltPlan, tables: Sequence[NDArray[Any]], randomness: Ra
 
 
 def _recall_latents(party: Party[DpltPlan]) -> dict[str, Latent]:
-    kept, domain = party.recall(_LATENTS, Latents), party.terms.schema.domain
+    kept, domain = party.recall(_LATENTS, Learned), party.terms.schema.domain
     return {name: Latent(domain.project(kept.groups[name]), level) for name, level in kept.level_of.items()}
 
 
@@ -304,17 +294,6 @@ def _count_latents(party: Party[DpltPlan], wanted: Sequence[Names]) -> list[NDAr
     for batch in _batches(party.table, latents):
         counter.add({name: latent.encode(batch) for name, latent in latents.items()})
     return [one.values for one in counter.factors()]
-
-
-def _onehot_rows(party: Party[DpltPlan], start: int, stop: int) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of latent attributes, without the last level of each. Private."""
-    latents = _recall_latents(party)
-    return hot_rows(
-        _batches(party.table, latents),
-        lambda coded: [latent.encode(coded) for latent in latents.values()],
-        (party.plan.levels - 1,) * len(latents),
-        (start, stop),
-    )
 
 
 def _batches(table: Table, latents: Mapping[str, Latent]) -> Iterator[Coded]:

@@ -46,8 +46,8 @@ class DpltPlan(Plan):
 
     `packed` has each party's groups, formed by size alone: the final groups are as many, perhaps with other columns,
     with at most `group` columns and `most_cells` combinations of values. `scored` is the noise of scores, if any party
-    has two columns, `counted` that of the groups' tables, `round` the plan for counting the tables of latent pairs,
-    which `masked_sum` opens. `rows` is the number of rows to draw.
+    has two columns, `counted` that of the groups' tables, `round` the plan for counting the tables of latent pairs
+    by a `product`, which `masked_sum` opens. `rows` is the number of rows to draw.
     """
 
     account: Account
@@ -58,14 +58,9 @@ class DpltPlan(Plan):
     scored: RoundNoise | None
     counted: RoundNoise
     round: CutRound
+    product: SecureProduct
     masked_sum: MaskedSum
     rows: int
-
-    @property
-    def product(self) -> SecureProduct:
-        """The product of all latent attributes of different parties."""
-        assert self.round.product is not None  # noqa: S101 (every party has a latent attribute)
-        return self.round.product
 
     @cached_property
     def domains(self) -> Mapping[str, Domain]:
@@ -87,7 +82,7 @@ class DpltPlan(Plan):
     def rounds(self) -> tuple[str, ...]:
         """Keys; parties learn latent attributes, multiply them, and the noisy tables of all pairs open."""
         keys, meet, count = self.masked_sum.rounds("count")
-        return (keys, meet, "learn", "product_keys", "product_masked", "product_multiplied", count)
+        return (keys, meet, "learn", *self.product.rounds, count)
 
     def events(self, party: str) -> tuple[Event, ...]:
         """Two events, the same for every party: latent attributes, and the tables of pairs of them."""

@@ -49,6 +49,12 @@ class CutRound:
         """What each party adds to the sum."""
         return Counts(layout=self.layout, product=self.product)
 
+    @property
+    def multiplied(self) -> SecureProduct:
+        """The product of a round that has one, since each of its tables or some of them are of two parties."""
+        assert self.product is not None  # noqa: S101 (so planned)
+        return self.product
+
     def noise_at(self, party: str) -> TableNoise:
         """Return the noise that a party adds: its share, and the whole on tables that it alone counts.
 
