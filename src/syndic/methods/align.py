@@ -165,10 +165,7 @@ class AlignPlan(Plan):
             ),
         )
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a run", "raise the limits, or lower the parties' bounds `people`"
+    too_large = ("a run", "raise the limits, or lower the parties' bounds `people`")
 
     @property
     def disclosure(self) -> Disclosure:
@@ -253,18 +250,16 @@ class Align(Method, tag="align"):
         """The rule by which ids are read."""
         return IdRule(spelling=self.spelling, duplicates=self.duplicates)
 
-    @property
-    def requires(self) -> Requires:
-        """Two or more parties, each with a public bound on its ids, which hides their number."""
-        return Requires(
-            people="bound",
-            columns="any",
-            neighbours="replace",
-            rows=1,
-            parties=1,
-            because="an alignment shows which people are in the data",
-            least_parties=2,
-        )
+    # two or more parties, each with a public bound on its ids, which hides their number
+    requires = Requires(
+        people="bound",
+        columns="any",
+        neighbours="replace",
+        rows=1,
+        parties=1,
+        because="an alignment shows which people are in the data",
+        least_parties=2,
+    )
 
     def plan(self, terms: Terms) -> AlignPlan:
         """Compute the sizes of points and tables from the bounds."""

@@ -20,8 +20,7 @@ from syndic.methods.comparison.glued_result import PublishedRows
 from syndic.methods.histogram.homm import HommPlan, MergedTable
 from syndic.methods.histogram.homm_expected import reliability_of_grid
 from syndic.methods.histogram.tables import MarginalTables, measured_by_tables
-from syndic.methods.learning.predictor import LinearPredictor
-from syndic.methods.learning.result import LearnResult
+from syndic.methods.learning.result import LearnResult, LinearPredictor
 from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.synthesis.measured import measured_by_model
 from syndic.methods.synthesis.result import SyntheticTable

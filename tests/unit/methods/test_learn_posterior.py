@@ -12,9 +12,7 @@ from support import charges, read_back, rows
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError, RefusedError
 from syndic.methods.learning.learn import Ask, Learn, _noise
-from syndic.methods.learning.noise import SharedNoise
-from syndic.methods.learning.predictor import LinearPredictor
-from syndic.methods.learning.result import LearnResult
+from syndic.methods.learning.result import LearnResult, LinearPredictor
 from syndic.methods.learning.rows import batches
 from syndic.mpc.masked_sum import SumCoordinator
 from syndic.privacy import Cost, GaussianEvent
@@ -52,10 +50,10 @@ def test_a_party_refuses_what_has_another_shape_or_is_not_finite() -> None:
     plan = planned(study(f'{DEFAULT}label = "colour"'))
     party: Any = SimpleNamespace(plan=plan)
     right = np.zeros(plan.scheme.asked)
-    assert _noise(party, Ask(round=1, weights=right), SharedNoise) is plan.noise[0]
+    assert _noise(party, Ask(round=1, weights=right)) is plan.noise[0]
     for wrong in (right[:-1], np.full_like(right, np.nan), np.full_like(right, np.inf)):
         with pytest.raises(RefusedError, match="finite"):
-            _noise(party, Ask(round=1, weights=wrong), SharedNoise)
+            _noise(party, Ask(round=1, weights=wrong))
 
 
 @pytest.mark.parametrize("options", ['label = "colour"\npositive = "red"', 'label = "colour"\nloss = "softmax"'])

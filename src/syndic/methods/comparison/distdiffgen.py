@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 
 from syndic.data import decode_codes
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import PARTNERS, SAME_PEOPLE, Message, Nothing, Party, Requires, Session, Terms, encode, step
-from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan, Taxonomy, score_noise
+from syndic.kernel import PARTNERS, SAME_PEOPLE, Message, Nothing, Party, Session, Terms, encode, step
+from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan, Taxonomy
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
@@ -127,10 +127,8 @@ class Distdiffgen(RoundProductSteps, tag="distdiffgen"):
         if len({one.column for one in self.taxonomies}) != len(self.taxonomies):
             raise ValueError("taxonomies names the same column twice")
 
-    @property
-    def requires(self) -> Requires:
-        """The same people at both parties; Gaussian noise needs delta. `plan` checks that both have the label."""
-        return msgspec.structs.replace(SAME_PEOPLE, columns="any")
+    # the same people at both parties; Gaussian noise needs delta. `plan` checks that both have the label
+    requires = msgspec.structs.replace(SAME_PEOPLE, columns="any")
 
     def plan(self, terms: Terms) -> DistdiffgenPlan:
         """Make the trees, split the budget between scores and leaves, and calibrate the noise of the scores."""
@@ -150,12 +148,14 @@ class Distdiffgen(RoundProductSteps, tag="distdiffgen"):
             colluding=self.colluding,
             missing=0,
         )
+        # at least the two changed counts of the table that the account is planned for
+        moved = max(2, sum(tree.moved for own in trees.values() for tree in own.values()))
         return DistdiffgenPlan(
             terms=terms,
             account=account,
             trees=trees,
             label=self.label,
-            scored=score_noise(account, trees),
+            scored=account.alone.noise_for(1, moved, moved, moved),
             masked_sums=MaskedSums(label="leaves", graph=sum_graph(PARTNERS, colluding=self.colluding, missing=0)),
             times=self.specialisations,
             rows=self.rows if self.rows is not None else terms.parties[0].people or 0,

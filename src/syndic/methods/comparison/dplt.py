@@ -43,18 +43,17 @@ from syndic.kernel import (
     Message,
     Nothing,
     Party,
-    Requires,
     Session,
     Terms,
     schema_of,
     step,
 )
 from syndic.methods.comparison.dplt_plan import (
+    GAP_SENSITIVITY,
     DpltPlan,
     count_pairs,
     name_latents,
     plan_pairs,
-    score_noise,
     useful_cells,
     useful_levels,
 )
@@ -142,10 +141,8 @@ class Dplt(ProductSteps, tag="dplt"):
         if min(self.score_share, self.pattern_share) <= 0 or learning >= 1:
             raise ValueError("score_share and pattern_share must be positive and leave something: their sum is below 1")
 
-    @property
-    def requires(self) -> Requires:
-        """The same people, different columns at each party; Gaussian noise needs delta."""
-        return SAME_PEOPLE
+    # the same people, different columns at each party; Gaussian noise needs delta
+    requires = SAME_PEOPLE
 
     def plan(self, terms: Terms) -> DpltPlan:
         """Split the budget between scores, groups and latent pairs; size groups and levels by the noise."""
@@ -170,7 +167,10 @@ class Dplt(ProductSteps, tag="dplt"):
             most_cells=cells,
             packed=groups,
             levels=levels,
-            scored=score_noise(account, pairs) if pairs else None,
+            # in steps: rounding at both neighbours adds up to one
+            scored=account.alone.noise_for(1, pairs * (GAP_SENSITIVITY / SCORE_STEP + 1) ** 2, pairs, pairs)
+            if pairs
+            else None,
             counted=account.alone.noise_of(len(account.events) - 1, count, 2 * count),
             round=now,
             product=now.multiplied,

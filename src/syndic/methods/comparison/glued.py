@@ -41,7 +41,6 @@ from syndic.kernel import (
     Party,
     Plan,
     ReadFrom,
-    Requires,
     Resources,
     Session,
     Terms,
@@ -100,10 +99,8 @@ class GluedPlan(Plan):
     own: Mapping[str, OwnPlan]
     rows: int
 
-    @property
-    def rounds(self) -> tuple[str, ...]:
-        """One step: every party synthesises its own columns."""
-        return ("synthesise",)
+    # one step: every party synthesises its own columns
+    rounds = ("synthesise",)
 
     @cached_property
     def charged(self) -> tuple[GaussianEvent, ...]:
@@ -193,10 +190,8 @@ class Glued(Method, tag="glued"):
     def __post_init__(self) -> None:
         check_choices(selector=self.selector, rounds=self.rounds, model_cells=self.model_cells, rows=self.rows)
 
-    @property
-    def requires(self) -> Requires:
-        """The same people, different columns at each party; Gaussian noise needs delta."""
-        return SAME_PEOPLE
+    # the same people, different columns at each party; Gaussian noise needs delta
+    requires = SAME_PEOPLE
 
     def plan(self, terms: Terms) -> GluedPlan:
         """Split the strictest budget into equal parts, one for each party, and each part into rounds."""

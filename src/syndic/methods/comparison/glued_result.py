@@ -5,14 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, final
 
-import numpy as np
-import pyarrow as pa
-
 from syndic.data import ReleasedTable
 from syndic.document import Document, from_file
-from syndic.errors import InputError
 from syndic.kernel import Result, read_table
-from syndic.kernel.result import unreadable
+from syndic.methods.synthesis.result import cells_of, read_cells
 from syndic.model.markov import Measurement
 
 
@@ -44,14 +40,7 @@ class PublishedRows(Result):
 
     def files(self) -> Mapping[str, Any]:
         """Return `synthetic.parquet`, the noisy counts `tables.parquet`, and `rows.json`."""
-        sizes = [one.values.size for one in self.tables]
-        cells = {
-            "number": np.repeat(np.arange(1, len(sizes) + 1, dtype=np.int32), sizes),
-            "table": pa.array(np.repeat([" x ".join(one.names) for one in self.tables], sizes)).dictionary_encode(),
-            "cell": np.concatenate([np.arange(size) for size in sizes]),
-            "count": np.concatenate([one.values.ravel() for one in self.tables]),
-        }
-        return {"synthetic.parquet": self.table, "tables.parquet": pa.table(cells), "rows.json": self.note}
+        return {"synthetic.parquet": self.table, "tables.parquet": cells_of(self.tables), "rows.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
         """Return a few facts about the rows and what they were made from."""
@@ -73,16 +62,9 @@ def notes_of(tables: Sequence[Measurement]) -> tuple[TableNote, ...]:
 def read_rows(folder: Path, kind: type[Note]) -> PublishedRows:
     """Read back the files of a `PublishedRows`."""
     note = from_file(folder / "rows.json", kind)
-    rows, cells = (read_table(folder, name) for name in ("synthetic.parquet", "tables.parquet"))
-    if "count" not in cells.column_names:
-        raise unreadable(folder, KeyError("count"))
-    counts = np.asarray(cells["count"], dtype=np.float64)
-    ends = np.cumsum([int(np.prod(one.shape)) for one in note.tables])
-    if not note.tables or len(counts) != ends[-1]:
-        raise InputError(f"{folder.name}: tables.parquet does not have the cells that rows.json lists")
-    parts = np.split(counts, ends[:-1])
+    rows = read_table(folder, "synthetic.parquet")
+    parts = read_cells(folder, [one.shape for one in note.tables], "rows.json")
     tables = tuple(
-        Measurement(one.axes, part.reshape(one.shape), one.standard_deviation**2)
-        for one, part in zip(note.tables, parts, strict=True)
+        Measurement(one.axes, part, one.standard_deviation**2) for one, part in zip(note.tables, parts, strict=True)
     )
     return PublishedRows(table=ReleasedTable(rows), tables=tables, note=note)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, MissingExtraError, RefusedError
-from syndic.kernel import SAME_PEOPLE, Message, Method, Nothing, Party, Requires, Session, Terms, schema_of, step
+from syndic.kernel import SAME_PEOPLE, Message, Method, Nothing, Party, Session, Terms, schema_of, step
 from syndic.methods.comparison.vertigan_plan import GanTable, VertiganPlan, plan_training, read_gan
 from syndic.model.gan.shape import Flat, GanShape, descend
 from syndic.mpc.order import advance
@@ -107,10 +107,8 @@ class Vertigan(Method, tag="vertigan"):
         if self.rows is not None and self.rows < 0:
             raise ValueError(f"rows ({self.rows}) must not be negative")
 
-    @property
-    def requires(self) -> Requires:
-        """The same people at every party, each with columns of its own."""
-        return SAME_PEOPLE
+    # the same people at every party, each with columns of its own
+    requires = SAME_PEOPLE
 
     def plan(self, terms: Terms) -> VertiganPlan:
         """Size the networks and calibrate the noise of every step."""

@@ -161,10 +161,8 @@ class VertiganPlan(Plan):
         """Return the noise of one step on a critic of this many weights, in units of 2^-BITS."""
         return _noise(self.sigma, length)
 
-    @property
-    def rounds(self) -> tuple[str, ...]:
-        """New critics, then the rounds of training."""
-        return ("begin", "train")
+    # new critics, then the rounds of training
+    rounds = ("begin", "train")
 
     def events(self, party: str) -> tuple[Event, ...]:
         """The whole cost in the first round, and one ledger unit in every later one; the same for every party."""
@@ -197,10 +195,7 @@ class VertiganPlan(Plan):
             ),
         )
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a run", "use smaller networks"
+    too_large = ("a run", "use smaller networks")
 
     @property
     def disclosure(self) -> Disclosure:

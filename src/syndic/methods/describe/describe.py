@@ -189,17 +189,15 @@ class Describe(CountsTables, tag="describe"):
             servers=self.servers or (),
         )
 
-    @property
-    def requires(self) -> Requires:
-        """Public bounds on people, delta for Gaussian noise, and one row for each person."""
-        return Requires(
-            people="bound",
-            delta="Gaussian noise",
-            rows=1,
-            because="intervals are for people, each with one row",
-            any_cut=True,
-            averages=True,
-        )
+    # public bounds on people, delta for Gaussian noise, and one row for each person
+    requires = Requires(
+        people="bound",
+        delta="Gaussian noise",
+        rows=1,
+        because="intervals are for people, each with one row",
+        any_cut=True,
+        averages=True,
+    )
 
     def plan(self, terms: Terms) -> DescribePlan:
         """Work out the sums that are needed, calibrate the noise to all of them, and size the ring."""

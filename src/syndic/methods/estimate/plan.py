@@ -273,10 +273,7 @@ class EstimatePlan(Plan):
             notes.append(f"{name}: {what} of standard deviation {_listed(spread)} on its mean")
         return tuple(notes)
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "the largest party", "raise memory_mb"
+    too_large = ("the largest party", "raise memory_mb")
 
     # How to read noisy sums; all of it is public.
 

@@ -171,10 +171,7 @@ class AveragePlan(Plan):
             ),
         )
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a server", "use fewer bits"
+    too_large = ("a server", "use fewer bits")
 
 
 @final
@@ -206,16 +203,14 @@ class Average(Method, tag="average"):
         if len(set(self.columns)) != len(self.columns):
             raise ValueError("columns must be distinct")
 
-    @property
-    def requires(self) -> Requires:
-        """Public sizes, to divide by; noise that is nearly Gaussian needs delta."""
-        return Requires(
-            people="bound",
-            delta="noise from coins",
-            neighbours="replace",
-            rows=1,
-            because="averages divide by a public number of rows",
-        )
+    # public sizes, to divide by; noise that is nearly Gaussian needs delta
+    requires = Requires(
+        people="bound",
+        delta="noise from coins",
+        neighbours="replace",
+        rows=1,
+        because="averages divide by a public number of rows",
+    )
 
     def plan(self, terms: Terms) -> AveragePlan:
         """Make the fixed-point columns, the noise for the smallest budget, and the protocol of the servers."""

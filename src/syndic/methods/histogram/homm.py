@@ -107,6 +107,11 @@ class PublishedLaplace(Document):
         """The cost in real arithmetic: the published epsilon times the true sensitivity of the unit."""
         return PureEvent(epsilon=self.epsilon * self.unit.l1_of_counts(), what="continuous Laplace, as published")
 
+    @property
+    def variance(self) -> float:
+        """Variance of one draw, before it is rounded."""
+        return 2 / float(self.epsilon) ** 2
+
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
         """Return the values with noise, rounded."""
         noise = generator(randomness).laplace(0.0, float(1 / self.epsilon), values.shape)
@@ -170,7 +175,9 @@ class HommPlan(Plan):
         survivors = {
             name: float(sizes[name]) if one is None else one.expected_survivors for name, one in kept_as.items()
         }
-        noise_rows = sum(count * (self.at_least + _typical_size(self.noise[name])) for name, count in survivors.items())
+        # an empty cell that is kept has about a standard deviation more than `at_least`
+        deviations = {name: noise.variance**0.5 for name, noise in self.noise.items()}
+        noise_rows = sum(count * (self.at_least + deviations[name]) for name, count in survivors.items())
         dense = 24 * size if None in kept_as.values() else 0
         largest = max(survivors.values()) + people
         kept = sum(survivors.values()) + people
@@ -185,10 +192,7 @@ class HommPlan(Plan):
                 f"{size:,} cells in the {'public' if self.one_grid else 'largest'} grid",
                 f"about {sum(survivors.values()):,.0f} empty cells will get rows from noise alone, "
                 f"about {noise_rows:,.0f} rows in all",
-                *(
-                    f"{name}: standard deviation {spread(noise):.3g} on every count"
-                    for name, noise in self.noise.items()
-                ),
+                *(f"{name}: standard deviation {one:.3g} on every count" for name, one in deviations.items()),
                 *notes_of(self.schemas, self.terms.schema, self.absent),
             ),
         )
@@ -210,10 +214,8 @@ class HommPlan(Plan):
             departures=_departures(unit) if published else (),
         )
 
-    @property
-    def rounds(self) -> tuple[str, ...]:
-        """One step: every party publishes its noisy histogram."""
-        return ("sanitise",)
+    # one step: every party publishes its noisy histogram
+    rounds = ("sanitise",)
 
     @property
     def too_large(self) -> tuple[str, str]:
@@ -346,16 +348,6 @@ class Homm(Method, tag="homm"):
             return DiscreteLaplace(sensitivity=unit.l1_of_counts(), epsilon=epsilon)
         rho = part_of(rho_for(budget.epsilon, budget.delta), unit.parties)
         return DiscreteGaussian(sensitivity_squared=Fraction(unit.l2_squared_of_counts()), rho=rho)
-
-
-def spread(noise: Noise) -> float:
-    """Return the standard deviation of the noise on one count, in rows."""
-    return 2**0.5 / float(noise.epsilon) if isinstance(noise, PublishedLaplace) else noise.variance**0.5
-
-
-def _typical_size(noise: Noise) -> float:
-    """Return approximately how many rows an empty cell that is kept has above `at_least`."""
-    return float(1 / noise.epsilon) if isinstance(noise, PublishedLaplace) else noise.variance**0.5
 
 
 def _departures(unit: Unit) -> tuple[str, ...]:

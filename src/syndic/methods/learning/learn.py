@@ -15,14 +15,14 @@ Neighbours and what each role sees: module `plan`. The paper's variants that do 
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import ClassVar, Final, Literal, TypeVar, final
+from typing import ClassVar, Final, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import BudgetError, PartyError, RefusedError
 from syndic.kernel import UNDER_MASKS, Message, Method, Party, Requires, Session, Terms, step
-from syndic.methods.learning.noise import Noise, OwnNoise, RoundNoise, SharedNoise
+from syndic.methods.learning.noise import Noise, RoundNoise
 from syndic.methods.learning.plan import LearnPlan, plan_of
 from syndic.methods.learning.result import LearnModel, LearnResult, read_model, split_weights
 from syndic.methods.learning.scheme import Opened
@@ -39,7 +39,6 @@ _ROUNDS: Final = {"posterior": 7, "newton": 24}
 _UNUSED: Final = {"regularisation": 0.001, "clip": 1.0, "rate": None, "scale": "unit", "intercept": True}
 
 RoundFunction = Callable[[int, Numbers], Opened | None]
-Kind = TypeVar("Kind", bound=RoundNoise)
 
 
 class Ask(Message):
@@ -152,24 +151,27 @@ class Learn(Method, tag="learn"):
     @step(reveals="masked")
     def contribute(self, party: Party[LearnPlan], message: Ask) -> SumMasked:
         """Sum this party's gradients, or fit its model, in fixed point; add a share of the noise; mask the result."""
-        noise, sums = _noise(party, message, SharedNoise), party.plan.masked_sums
-        assert sums is not None  # noqa: S101 (this step belongs to masked schemes only)
-        query, ring = noise.query, noise.ring
-        masks = sums.masks_for(party, message.round, query.dimension, ring)
+        noise, sums = _noise(party, message), party.plan.masked_sums
+        if sums is None or noise.ring is None:
+            raise _other_scheme()
+        query = noise.query
+        masks = sums.masks_for(party, message.round, query.dimension, noise.ring)
         if party.name not in party.plan.people:
             # this party abstains: it reads no row and adds no noise, since shares are only for those that take part
             return masks.hide(np.zeros(query.dimension, dtype=np.int64))
         values = query.values(party.plan.rows_of(party), message.weights)
-        noisy = party.contribute(noise.charged, values, why=f"noisy sum over all parties, {self.scheme}")
+        noisy = party.contribute(noise.charged[party.name], values, why=f"noisy sum over all parties, {self.scheme}")
         return masks.hide(noisy)
 
     @step(reveals="noisy")
     def release(self, party: Party[LearnPlan], message: Ask) -> Sums:
         """Sum this party's gradients, or fit its model, in fixed point, and add noise."""
-        noise = _noise(party, message, OwnNoise)
+        noise = _noise(party, message)
+        if noise.ring is not None:
+            raise _other_scheme()
         _once(party, message.round)
         values = noise.query.values(party.plan.rows_of(party), message.weights)
-        return Sums(values=party.release(noise.charged(party.name), values, why=f"noisy numbers of {self.scheme}"))
+        return Sums(values=party.release(noise.charged[party.name], values, why=f"noisy numbers of {self.scheme}"))
 
     # The coordinator's side.
 
@@ -217,7 +219,7 @@ class Learn(Method, tag="learn"):
 
         def opened(number: int, weights: Numbers) -> Opened | None:
             noise = plan.noise_at(number)
-            assert isinstance(noise, SharedNoise)  # noqa: S101 (so planned)
+            assert noise.ring is not None  # noqa: S101 (so planned)
             total = rounds.total(
                 self.contribute,
                 lambda this: Ask(round=this, weights=weights),
@@ -243,17 +245,18 @@ class Learn(Method, tag="learn"):
         return read_model(folder, plan.design)
 
 
-def _noise(party: Party[LearnPlan], message: Ask, kind: type[Kind]) -> Kind:
+def _noise(party: Party[LearnPlan], message: Ask) -> RoundNoise:
     """Return the noise and the query of a round; refuse a request that this party's own study does not allow."""
     scheme = party.plan.scheme
     if not 1 <= message.round <= scheme.rounds:
         raise RefusedError(f"round {message.round} was requested; the study has rounds 1 to {scheme.rounds}")
     if message.weights.shape != scheme.asked or not np.isfinite(message.weights).all():
         raise RefusedError(f"the weights of a request must be finite numbers of shape {scheme.asked}")
-    noise = party.plan.noise_at(message.round)
-    if not isinstance(noise, kind):
-        raise RefusedError("this step does not belong to the study's scheme")
-    return noise
+    return party.plan.noise_at(message.round)
+
+
+def _other_scheme() -> RefusedError:
+    return RefusedError("this step does not belong to the study's scheme")
 
 
 def _once(party: Party[LearnPlan], number: int) -> None:

@@ -1,12 +1,11 @@
 """The noise of one round: a share of it at every party, or full noise at each party, in exact integers."""
 
-import abc
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, exp, floor, isqrt, sqrt
-from typing import Final, Literal, final
+from typing import Any, Final, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,69 +72,29 @@ class Paid:
         return self.noise.apply(values, randomness)
 
 
+@final
 @dataclass(frozen=True, kw_only=True)
-class RoundNoise(abc.ABC):
-    """The noise on the sum of one round."""
+class RoundNoise:
+    """The noise on the sum of one round, with its charge, at each party that takes part.
+
+    With a `ring`, which is large enough for numbers and noise, all parties share one noise in a masked sum; without,
+    each adds all of its own.
+    """
 
     query: Query
+    charged: Mapping[str, Paid]
+    ring: Ring | None = None
 
-    @abc.abstractmethod
-    def event_of(self, party: str) -> Event:
-        """Return what the round costs a party."""
-
-    @abc.abstractmethod
     def deviation(self, people: Mapping[str, int]) -> float:
         """Return the standard deviation on each number of a sum over some parties, in its units."""
+        noises: list[Any] = [self.charged[name].noise for name in people]
+        # a share says what all of them come to
+        variance = noises[0].total_variance(len(noises)) if self.ring else sum(one.variance for one in noises)
+        return float(variance**0.5) * self.query.unit
 
     def average_deviation(self, people: Mapping[str, int]) -> float:
-        """Return the standard deviation on each number of an average over some parties."""
-        return self.deviation(people) / self.divisor(people)
-
-    def divisor(self, people: Mapping[str, int]) -> int:
-        """Return what a sum is divided by: models are averaged by the parties themselves."""
-        return 1 if isinstance(self.query, ModelQuery) else sum(people.values())
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class SharedNoise(RoundNoise):
-    """One noise on the sum over all parties, a share of it at each; `ring` is large enough for numbers and noise."""
-
-    share: Share
-    ring: Ring
-
-    @cached_property
-    def charged(self) -> Paid:
-        """A party's share of the noise, with its charge."""
-        return Paid(noise=self.share, rounds=self.query.rounds)
-
-    def event_of(self, party: str) -> Event:  # noqa: ARG002 (the same at every party)
-        """Return what the round costs a party."""
-        return self.charged.event
-
-    def deviation(self, people: Mapping[str, int]) -> float:
-        """Return the standard deviation on each number of a sum over some parties, in its units."""
-        return float(self.share.total_variance(len(people)) ** 0.5) * self.query.unit
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class OwnNoise(RoundNoise):
-    """The noise that each party adds by itself."""
-
-    laws: Mapping[str, Law]
-
-    def charged(self, party: str) -> Paid:
-        """Return a party's noise, with its charge."""
-        return Paid(noise=self.laws[party], rounds=self.query.rounds)
-
-    def event_of(self, party: str) -> Event:
-        """Return what the round costs a party."""
-        return self.charged(party).event
-
-    def deviation(self, people: Mapping[str, int]) -> float:
-        """Return the standard deviation on each number of a sum over some parties, in its units."""
-        return float(sum(self.laws[name].variance for name in people) ** 0.5) * self.query.unit
+        """Return the standard deviation on each number of an average; models are averaged by the parties themselves."""
+        return self.deviation(people) / (1 if isinstance(self.query, ModelQuery) else sum(people.values()))
 
 
 # Full noise at every party, or a share at each.
@@ -181,8 +140,8 @@ def likely_mu(noise: Noise, budgets: Iterable[Budget]) -> float:
     return sqrt(2 * min(rho_for(one.epsilon, one.delta) for one in set(budgets)))
 
 
-def shared_noise(whole: Whole, query: Query, who: Mapping[str, int], largest: int) -> SharedNoise:
-    """Return the noise of one sum over all parties, whose numbers are at most `largest`; `who` shares it.
+def shared_noise(whole: Whole, query: Query, people: Iterable[str], who: Mapping[str, int], largest: int) -> RoundNoise:
+    """Return the noise of one sum over all parties, whose numbers are at most `largest`; `people` share it.
 
     A person at r parties changes the sum r times as much, and each party is charged 1 / r of the budget: mu^2 =
     (r s)^2 / variance for all, so variance = r s^2 / (mu^2 / r). For epsilon, scale r d / epsilon.
@@ -205,15 +164,17 @@ def shared_noise(whole: Whole, query: Query, who: Mapping[str, int], largest: in
             share = LaplaceShare(sensitivity=_l1(query), epsilon=part, dimension=dimension, **who)
     ring = ring_for(largest + share.tail(OVERFLOW / dimension, share.parties))
     _check_bits(ring.bits)
-    return SharedNoise(query=query, share=share, ring=ring)
+    charged = dict.fromkeys(people, Paid(noise=share, rounds=query.rounds))
+    return RoundNoise(query=query, charged=charged, ring=ring)
 
 
-def own_noise(wholes: Mapping[str, Whole], query: Query, largest: Mapping[str, int]) -> OwnNoise:
+def own_noise(wholes: Mapping[str, Whole], query: Query, largest: Mapping[str, int]) -> RoundNoise:
     """Return the noise that each party adds by itself to numbers of at most `largest`."""
     made = {whole: _law(whole, query) for whole in set(wholes.values())}
     tails = {whole: law.tail(OVERFLOW / query.dimension) for whole, law in made.items()}
     _check_bits(max(largest[name] + tails[whole] for name, whole in wholes.items()).bit_length() + 1)
-    return OwnNoise(query=query, laws={name: made[whole] for name, whole in wholes.items()})
+    paid = {whole: Paid(noise=law, rounds=query.rounds) for whole, law in made.items()}
+    return RoundNoise(query=query, charged={name: paid[whole] for name, whole in wholes.items()})
 
 
 def _law(whole: Whole, query: Query) -> Law:

@@ -25,7 +25,6 @@ from syndic.kernel import (
 )
 from syndic.methods.learning.noise import (
     RoundNoise,
-    SharedNoise,
     likely_mu,
     own_noise,
     shared_noise,
@@ -108,7 +107,7 @@ class LearnPlan(Plan):
         if party not in self.people:
             return ()
         stages = zip(self.noise, self.scheme.stages, strict=True)
-        return tuple(event for noise, (_, times) in stages for event in (noise.event_of(party),) * times)
+        return tuple(event for noise, (_, times) in stages for event in (noise.charged[party].event,) * times)
 
     @cached_property
     def guarantee(self) -> tuple[tuple[int, float], ...]:
@@ -127,7 +126,7 @@ class LearnPlan(Plan):
         total, before = Cost(), 0
         for noise, (_, times) in zip(self.noise, self.scheme.stages, strict=True):
             asked = min(times, max(0, number - before))
-            total, before = total + Cost.of([noise.event_of(party)]).times(asked), before + times
+            total, before = total + Cost.of([noise.charged[party].event]).times(asked), before + times
         return total
 
     @cached_property
@@ -156,7 +155,7 @@ class LearnPlan(Plan):
             f"{models} model(s) of {features} weights; {self.scheme.rounds} sum(s), {self.scheme.people:,} people",
             f"standard deviation {deviation:.3g} of the noise on each number of an average",
         )
-        if self.masked_sums is None or not isinstance(last, SharedNoise):
+        if self.masked_sums is None or last.ring is None:
             return notes
         neighbours = self.masked_sums.graph.neighbours
         masks = (
@@ -165,10 +164,7 @@ class LearnPlan(Plan):
         )
         return (*notes, masks)
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a run", "name fewer features"
+    too_large = ("a run", "name fewer features")
 
     @property
     def disclosure(self) -> Disclosure:
@@ -289,7 +285,9 @@ def _noise(method: "Learn", terms: Terms, scheme: Scheme, people: Mapping[str, i
         whole = whole_of(method.noise, budgets_of(terms), scheme.rounds, apart)
         who = {"parties": len(people), "colluding": method.colluding, "missing": method.missing}
         largest = [sum(query.largest(size, rows) for size in people.values()) for query in queries]
-        return tuple(shared_noise(whole, query, who, most) for query, most in zip(queries, largest, strict=True))
+        return tuple(
+            shared_noise(whole, query, people, who, most) for query, most in zip(queries, largest, strict=True)
+        )
     budgets = {name: budget_of(terms, name) for name in people}
     each = {budget: whole_of(method.noise, (budget,), scheme.rounds, apart) for budget in set(budgets.values())}
     wholes = {name: each[budget] for name, budget in budgets.items()}

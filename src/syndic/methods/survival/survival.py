@@ -75,17 +75,15 @@ class Survival(CountsTables, tag="survival"):
         """The columns of the table, in its order."""
         return (*self.by, *(() if self.entry is None else (self.entry,)), self.time, self.event)
 
-    @property
-    def requires(self) -> Requires:
-        """Public bounds on people, delta for Gaussian noise, and one row for each person."""
-        return Requires(
-            people="bound",
-            delta="Gaussian noise",
-            rows=1,
-            because="a person has one time and one end",
-            any_cut=True,
-            averages=True,
-        )
+    # public bounds on people, delta for Gaussian noise, and one row for each person
+    requires = Requires(
+        people="bound",
+        delta="Gaussian noise",
+        rows=1,
+        because="a person has one time and one end",
+        any_cut=True,
+        averages=True,
+    )
 
     def plan(self, terms: Terms) -> SurvivalPlan:
         """Check the columns, calibrate the noise to one table, and size the ring."""

@@ -134,11 +134,15 @@ class Account:
             moved = most_flipped(tuple(parities)) if self.unit.neighbours == "replace" else tables
             squared = self.unit.parties * moved * self._l1**2
         changed = min(dimension, self.unit.parties * tables * self._l1)
+        return self.noise_for(number, squared, changed, dimension)
+
+    def noise_for(self, number: int, squared: int | Fraction, changed: int, dimension: int) -> RoundNoise:
+        """Return the noise of a round on numbers that a person moves by `squared` in l2, and so many of them."""
         event, one = self.events[number - 1], self.unit.scale * self.parts
         return RoundNoise(self._noise(event.mu_squared, squared, changed, dimension), event, one)
 
     def _noise(
-        self, mu_squared: Fraction, squared: int, changed: int, dimension: int
+        self, mu_squared: Fraction, squared: int | Fraction, changed: int, dimension: int
     ) -> FineGaussian | FineGaussianShare:
         if self.parties == 1:
             return FineGaussian(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any, final
 
@@ -166,7 +167,7 @@ class SyntheticTable(Result):
         return {
             "synthetic.parquet": self.table,
             "model.npz": self.model.fitted.field,
-            "tables.parquet": _cells(self.tables),
+            "tables.parquet": cells_of(self.tables),
             "synthesis.json": self.note,
         }
 
@@ -189,11 +190,7 @@ def read_synthesis(schema: Schema, folder: Path, selector: Adaptive | None = Non
     grouping = Grouping(schema.domain, note.groups)
     if field.domain != grouping.domain_of_groups:
         raise InputError(f"{folder.name}: model.npz is not of the study's columns")
-    rows, cells = (read_table(folder, name) for name in ("synthetic.parquet", "tables.parquet"))
-    if "count" not in cells.column_names:
-        raise unreadable(folder, KeyError("count"))
-    counts = np.asarray(cells["count"], dtype=np.float64)
-    rounds = _measured(schema.domain, note, counts, folder)
+    rows, rounds = read_table(folder, "synthetic.parquet"), _measured(schema.domain, note, folder)
     chosen = selector or Adaptive()
     one_way = level_counts(one_way_tables(schema.domain, rounds[0]), dict(chosen.ordered), dict(chosen.branches))
     fitted = Synthesis(
@@ -210,10 +207,8 @@ def read_synthesis(schema: Schema, folder: Path, selector: Adaptive | None = Non
     )
 
 
-def _measured(
-    domain: Domain, note: SynthesisNote, counts: NDArray[np.float64], folder: Path
-) -> list[list[Measurement]]:
-    """Cut the noisy counts of all rounds, one after the other, into tables."""
+def _measured(domain: Domain, note: SynthesisNote, folder: Path) -> list[list[Measurement]]:
+    """Read back the noisy tables of all rounds, one after the other."""
     domains = [
         [
             Grouping(domain, one.groups or Grouping.none(domain).groups).domain_of_groups.project(names)
@@ -221,20 +216,30 @@ def _measured(
         ]
         for one in note.rounds
     ]
-    ends = np.cumsum([table.size for one in domains for table in one])
-    if not note.rounds or len(counts) != ends[-1]:
-        raise InputError(f"{folder.name}: tables.parquet does not have the cells that synthesis.json lists")
-    parts = iter(np.split(counts, ends[:-1]))
+    parts = iter(read_cells(folder, [table.sizes for one in domains for table in one], "synthesis.json"))
     return [
         [
-            Measurement(table.names, next(parts).reshape(table.sizes), deviation**2)
+            Measurement(table.names, next(parts), deviation**2)
             for table, deviation in zip(one, asked.deviation_of, strict=True)
         ]
         for one, asked in zip(domains, note.rounds, strict=True)
     ]
 
 
-def _cells(tables: Sequence[Measurement]) -> pa.Table:
+def read_cells(folder: Path, shapes: Sequence[tuple[int, ...]], note: str) -> list[NDArray[np.float64]]:
+    """Read back the noisy counts of tables of these shapes, which the file `note` lists."""
+    cells = read_table(folder, "tables.parquet")
+    if "count" not in cells.column_names:
+        raise unreadable(folder, KeyError("count"))
+    counts = np.asarray(cells["count"], dtype=np.float64)
+    ends = np.cumsum([prod(shape) for shape in shapes])
+    if not shapes or len(counts) != ends[-1]:
+        raise InputError(f"{folder.name}: tables.parquet does not have the cells that {note} lists")
+    return [part.reshape(shape) for part, shape in zip(np.split(counts, ends[:-1]), shapes, strict=True)]
+
+
+def cells_of(tables: Sequence[Measurement]) -> pa.Table:
+    """Return the noisy counts of tables as one table, a row for each cell."""
     sizes = [one.values.size for one in tables]
     # one table may have been opened in two rounds, so a name alone does not tell them apart
     return pa.table(

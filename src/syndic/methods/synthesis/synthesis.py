@@ -143,10 +143,8 @@ class Synthesis(RoundProductSteps, tag="synthesis"):
             keep=self.keep,
         )
 
-    @property
-    def requires(self) -> Requires:
-        """Public bounds on people, to size the ring; Gaussian noise needs delta."""
-        return Requires(people="bound", delta="Gaussian noise", weights=True, any_cut=True, averages=True)
+    # public bounds on people, to size the ring; Gaussian noise needs delta
+    requires = Requires(people="bound", delta="Gaussian noise", weights=True, any_cut=True, averages=True)
 
     def plan(self, terms: Terms) -> SynthesisPlan:
         """Cut the strictest budget into rounds, and make the model as large as the study's limits allow."""

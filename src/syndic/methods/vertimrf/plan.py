@@ -180,10 +180,7 @@ class VertimrfPlan(Plan):
             notes=notes,
         )
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a run", "lower model_cells, bins or repetitions, or set larger limits"
+    too_large = ("a run", "lower model_cells, bins or repetitions, or set larger limits")
 
     def _encoded_bytes(self, party: str) -> int:
         layout, sketches = self.layout, self.account.sketches

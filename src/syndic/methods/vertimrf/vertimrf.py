@@ -35,26 +35,24 @@ from syndic.errors import InputError, RefusedError
 from syndic.kernel import SAME_PEOPLE, Method, Nothing, Party, Requires, Session, Terms, budgets_of, step
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.vertimrf.account import Shares, oracle_account, printed_account, sketch_account
-from syndic.methods.vertimrf.coordinator import (
+from syndic.methods.vertimrf.messages import (
+    Learned,
+    Learner,
+    Responses,
+    Sketches,
     draw_rows,
+    learn_columns,
+    read_codes,
     read_counts,
     read_models,
     read_people,
     read_responses,
     read_sketches,
-)
-from syndic.methods.vertimrf.model.build import Build, Built, LocalModel
-from syndic.methods.vertimrf.model.tables import Across
-from syndic.methods.vertimrf.party import (
-    Learned,
-    Learner,
-    Responses,
-    Sketches,
-    learn_columns,
-    read_codes,
     respond_by_column,
     sketch_columns,
 )
+from syndic.methods.vertimrf.model.build import Build, Built, LocalModel
+from syndic.methods.vertimrf.model.tables import Across
 from syndic.methods.vertimrf.plan import Account, Layout, VertimrfPlan, layout_of
 from syndic.methods.vertimrf.sketch.plan import SketchPlan, floor_for
 from syndic.model.markov import Adaptive, Measurement, PrivMRF
