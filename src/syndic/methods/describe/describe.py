@@ -17,7 +17,6 @@ is in one cell, which partners prove (`adversary`).
 people: of each group of people) are opened, too.
 """
 
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Final, Literal, final
@@ -38,7 +37,6 @@ from syndic.kernel import (
     Requires,
     Session,
     Terms,
-    budgets_of,
     groups_of,
     most_rows,
     shared_people,
@@ -47,13 +45,10 @@ from syndic.methods.describe.blocks import BITS, LEAST_BITS, MOST_BINS, MOST_LEV
 from syndic.methods.describe.opened import DescribeNote, Fit
 from syndic.methods.describe.result import DescribeResult, read_describe
 from syndic.methods.histogram.marginals import CountsTables, Marginals, check_counted, room_for
-from syndic.methods.histogram.marginals_plan import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share, share_of
 from syndic.methods.layout import Parts, TableLayout, layout_of
 from syndic.model.describe import Kind
 from syndic.mpc.ring import LARGEST_FIELD
-from syndic.noise import GaussianShare
-from syndic.privacy import rho_for
-from syndic.privacy.concentrated import part_of
 
 PARTY: Final = "party"
 
@@ -238,21 +233,13 @@ class Describe(CountsTables, tag="describe"):
             **{name: getattr(counted, name) for name in counted.__struct_fields__},
         )
 
-    def _noise(
-        self, terms: Terms, layout: TableLayout, blocks: tuple[Block, ...], bits: int
-    ) -> tuple[GaussianShare, int]:
+    def _noise(self, terms: Terms, layout: TableLayout, blocks: tuple[Block, ...], bits: int) -> tuple[Share, int]:
         """Return a party's share of the noise, and what one person of one group changes, in squared l2."""
-        readings, parties = [Readings(block, terms.schema, bits) for block in blocks], terms.unit.parties
+        readings = [Readings(block, terms.schema, bits) for block in blocks]
         sensitivity = sum(one.sensitivity(terms.unit.neighbours) for one in readings) * layout.one**2
-        noise = GaussianShare(
-            sensitivity_squared=Fraction(parties * sensitivity),
-            rho=part_of(min(rho_for(budget.epsilon, budget.delta) for budget in budgets_of(terms)), parties),
-            parties=len(terms.parties),
-            colluding=self.colluding,
-            missing=self.missing,
-            dimension=sum(one.cells(len(layout.groups)) for one in readings),
-        )
-        return noise, sensitivity
+        count = sum(one.cells(len(layout.groups)) for one in readings)
+        who = {"parties": len(terms.parties), "colluding": self.colluding, "missing": self.missing, "dimension": count}
+        return share_of("gaussian", terms, 0, sensitivity, **who), sensitivity
 
     def _bits(self, terms: Terms, layout: TableLayout, blocks: tuple[Block, ...]) -> int:
         """Return how finely sums are counted: where rows are proven, as finely as the largest field has room for."""

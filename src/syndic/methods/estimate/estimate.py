@@ -38,32 +38,32 @@ from syndic.kernel import (
     Requires,
     Session,
     Terms,
-    budgets_of,
     granted,
     groups_of,
     member,
     people_of,
     step,
 )
-from syndic.methods.estimate.plan import FINE, EstimatePlan, Law, Layout, Share, layout_of
-from syndic.methods.estimate.published import PublishedLaplace
+from syndic.methods.estimate.plan import FINE, EstimatePlan, Law, Layout, layout_of
 from syndic.methods.estimate.result import (
     Estimates,
     EstimatesResult,
     Group,
     GroupEstimate,
     NoisyMean,
+    PublishedLaplace,
     group_estimate,
     members_of,
     parts_of,
 )
+from syndic.methods.histogram.marginals_plan import share_of
 from syndic.model import AnyFamily
 from syndic.model.families.accuracy import Setting, best_blocks, printed_blocks
 from syndic.model.families.estimate import Correction, block_estimates, blocks_of
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.ring import OVERFLOW, ring_for
-from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
+from syndic.noise import DiscreteGaussian, DiscreteLaplace
 from syndic.privacy import Budget, rho_for
 from syndic.privacy.concentrated import part_of
 from syndic.random import generator
@@ -171,7 +171,8 @@ class Estimate(Method, tag="estimate"):
             graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
             parts = parts_of(self.groups, names)
             count = layout.dimension * len(parts)
-            share = self._share(layout, terms, count)
+            who = {"parties": len(terms.parties), "colluding": self.colluding, "missing": self.missing}
+            share = share_of(self.noise, terms, layout.l1, layout.l2_squared, dimension=count, **who)
             # room for the statistics of all rows, and for the noise
             largest = (people_of(terms) or 0) * int(layout.steps.max())
             ring = ring_for(largest + share.tail(OVERFLOW / count, share.parties))
@@ -330,25 +331,6 @@ class Estimate(Method, tag="estimate"):
 
         laws = {own: law(own) for own in set(budgets.values())}
         return {name: laws[own] for name, own in budgets.items()}
-
-    def _share(self, layout: Layout, terms: Terms, dimension: int) -> Share:
-        """Return a party's share of the noise on the sum over all parties, calibrated to the strictest budget.
-
-        A person at r parties changes the sum r times as much, and each party is charged 1 / r of the budget: for rho,
-        variance (r s)^2 / (2 rho) = r s^2 / (2 rho / r). For epsilon, scale r d / epsilon.
-        """
-        budgets, apart = set(budgets_of(terms)), terms.unit.parties
-        who = {
-            "parties": len(terms.parties),
-            "colluding": self.colluding,
-            "missing": self.missing,
-            "dimension": dimension,
-        }
-        if self.noise == "laplace":
-            epsilon = part_of(min(budget.epsilon for budget in budgets), apart)
-            return LaplaceShare(sensitivity=layout.l1, epsilon=epsilon, **who)
-        rho = part_of(min(rho_for(budget.epsilon, budget.delta) for budget in budgets), apart)
-        return GaussianShare(sensitivity_squared=Fraction(apart * layout.l2_squared), rho=rho, **who)
 
 
 def _published_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:

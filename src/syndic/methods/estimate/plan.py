@@ -31,13 +31,13 @@ from syndic.kernel import (
     picture,
     shared_people,
 )
-from syndic.methods.estimate.published import PublishedLaplace
-from syndic.methods.estimate.result import NoisyMean, stacked
+from syndic.methods.estimate.result import NoisyMean, PublishedLaplace, stacked
+from syndic.methods.histogram.marginals_plan import Share
 from syndic.model import AnyFamily, Multinomial
 from syndic.model.families.estimate import Estimated, Model, estimate_by_blocks, estimate_by_statistics
 from syndic.model.families.family import Array
 from syndic.mpc.masked_sum import MaskedSum
-from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
+from syndic.noise import DiscreteGaussian, DiscreteLaplace, LaplaceShare
 from syndic.privacy import Event
 
 FINE = 2**16
@@ -195,7 +195,6 @@ def _diameters(steps: NDArray[np.int64], name: str) -> tuple[int, int]:
 
 
 Law = DiscreteLaplace | DiscreteGaussian
-Share = LaplaceShare | GaussianShare
 
 
 @final

@@ -1,16 +1,22 @@
-"""What a study of estimates publishes."""
+"""What a study of estimates publishes, and the paper's noise, for simulation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel import Result
 from syndic.model.families.estimate import Estimated, Model, Noisy
 from syndic.model.families.family import Array
+from syndic.privacy import PureEvent
+from syndic.privacy.concentrated import PICO
+from syndic.random import Randomness, generator
 
 
 class Group(Document):
@@ -68,6 +74,33 @@ class EstimatesResult(Result):
                 ends = f"{100 * of.confidence:g} % interval {low:.6g} to {high:.6g}"
                 found[f"{name} ({of.family}, {what})"] = f"{value:.6g}, {ends}"
         return found
+
+
+@final
+class PublishedLaplace(Document):
+    """The paper's noise on fixed-point sums: a floating-point Laplace draw of this scale, rounded. Not private.
+
+    `sensitivity`: the l1 change of the sums by one row; the paper uses the Euclidean diameter instead.
+    """
+
+    scale: float
+    sensitivity: float
+
+    @property
+    def event(self) -> PureEvent:
+        """The cost in real arithmetic."""
+        holds = Fraction(ceil(Fraction(self.sensitivity) / Fraction(self.scale) * PICO), PICO)
+        return PureEvent(epsilon=holds, what="continuous Laplace, as published")
+
+    @property
+    def variance(self) -> float:
+        """Variance of one draw, in squared steps."""
+        return 2 * self.scale**2
+
+    def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
+        """Return the values with noise, rounded to whole steps."""
+        noise = generator(randomness).laplace(0.0, self.scale, values.shape)
+        return np.rint(values + noise).astype(np.int64)
 
 
 @final

@@ -1,6 +1,8 @@
 """The plan of noisy tables over any cut: what is counted by whom, the one sum that opens it, and its noise."""
 
+from fractions import Fraction
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from syndic.kernel import (
     Disclosure,
     Plan,
     Resources,
+    Terms,
     averaged_in_words,
     beyond_unit,
     budgets_of,
@@ -33,9 +36,29 @@ from syndic.mpc.masked_sum import MaskedSum
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.threeserver import STAGES, servers_of
 from syndic.noise import DiscreteGaussian, GaussianShare, LaplaceShare, SkellamShare
-from syndic.privacy import Cost, Event
+from syndic.privacy import Cost, Event, rho_for
+from syndic.privacy.concentrated import part_of
 
 Share = GaussianShare | LaplaceShare | SkellamShare
+
+
+def share_of(
+    kind: Literal["gaussian", "skellam", "laplace"], terms: Terms, l1: int, l2_squared: int, **who: int
+) -> Share:
+    """Return the share of the noise that every party adds, the same for all, calibrated to the strictest budget.
+
+    Let a person change one party's numbers by at most s in l2 (d in l1), and be at r parties, or change those of one
+    group and be in r groups: the sum changes by at most r s. The whole budget is rho, and each of r ledgers is charged
+    rho / r, so the variance is (r s)^2 / (2 rho) = r s^2 / (2 rho / r): a share for r s^2 at rho / r. With Laplace
+    noise the scale is r d / epsilon = d / (epsilon / r): a share for d at epsilon / r. `who` shares the noise.
+    """
+    apart, budgets = terms.unit.parties, set(budgets_of(terms))
+    if kind == "laplace":
+        return LaplaceShare(sensitivity=l1, epsilon=part_of(min(one.epsilon for one in budgets), apart), **who)
+    rho, squared = part_of(min(rho_for(one.epsilon, one.delta) for one in budgets), apart), Fraction(apart * l2_squared)
+    if kind == "gaussian":
+        return GaussianShare(sensitivity_squared=squared, rho=rho, **who)
+    return SkellamShare(sensitivity=l1, sensitivity_squared=squared, rho=rho, **who)
 
 
 def whole_noise(share: GaussianShare) -> DiscreteGaussian:
