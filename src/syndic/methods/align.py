@@ -175,6 +175,11 @@ class AlignPlan(Plan):
         bound, told = max(max(each.bounds.values()) for each in sets), sets[0].told
         common = "how many people are common" + (" in each set of parties" if several else "")
         who = "who the common people are" + (" in its sets" if several else "")
+        absences = (
+            "against a party that brings ids of people it does not have: those found are kept out of later sets",
+            "why a person is absent from a later set: whoever knows that all parties of the set have the person learns "
+            "that one of them found the person in an earlier set, and so at other parties",
+        )
         return Disclosure(
             sees={
                 "coordinator": "the bounds in the study"
@@ -197,7 +202,7 @@ class AlignPlan(Plan):
                 "parties that collude: they learn whether all other parties have an id that one of them brought; with "
                 "two parties each learns that anyway",
                 *_active_attacks(self.intersection),
-                *(_absences() if several else ()),
+                *(absences if several else ()),
                 *_overlaps(self.intersection),
                 f"against a party that brings ids of people it does not have: it learns which of them all other "
                 f"parties have, for as many ids as its bound, {bound:,} at most" + (" in each set" if several else ""),
@@ -345,14 +350,6 @@ def _active_attacks(sets: PrivateIntersections) -> tuple[str, ...]:
         sizes: several and max(counts) > 2 and not sets.sets[0].told,
     }
     return tuple(text for text, is_possible in found.items() if is_possible)
-
-
-def _absences() -> tuple[str, ...]:
-    return (
-        "against a party that brings ids of people it does not have: those found are kept out of later sets",
-        "why a person is absent from a later set: whoever knows that all parties of the set have the person learns "
-        "that one of them found the person in an earlier set, and so at other parties",
-    )
 
 
 def _overlaps(sets: PrivateIntersections) -> tuple[str, ...]:

@@ -38,12 +38,12 @@ from syndic.data import decode_codes
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import PARTNERS, SAME_PEOPLE, Message, Nothing, Party, Session, Terms, encode, step
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan, Taxonomy
-from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
 from syndic.methods.product_steps import RoundProductSteps
 from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.cut import CutRound
+from syndic.methods.synthesis.result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.model.latent.diffgen import Cut, balanced, max_scores, specialised, tree_of
 from syndic.model.latent.groups import positive
 from syndic.model.markov import Measurement
@@ -142,12 +142,8 @@ class Distdiffgen(RoundProductSteps, tag="distdiffgen"):
             }
             for party in terms.parties
         }
-        account = account_of(
-            terms,
-            lambda whole: [whole * self.choice_share, whole * (1 - self.choice_share)],
-            colluding=self.colluding,
-            missing=0,
-        )
+        shares = self.choice_share, 1 - self.choice_share
+        account = account_of(terms, lambda whole: [whole * one for one in shares], colluding=self.colluding, missing=0)
         # at least the two changed counts of the table that the account is planned for
         moved = max(2, sum(tree.moved for own in trees.values() for tree in own.values()))
         return DistdiffgenPlan(
@@ -187,7 +183,10 @@ class Distdiffgen(RoundProductSteps, tag="distdiffgen"):
         """Score every group in the trees of own columns by the class, and add noise."""
         del message
         advance(party, _SCORES, 1)
-        exact = _exact_scores(party)
+        trees, label = party.plan.trees[party.name], party.plan.label
+        tables = party.table.marginals([(name, label) for name in trees])
+        found = [max_scores(tree, one.values) for tree, one in zip(trees.values(), tables, strict=True)]
+        exact = np.concatenate([np.zeros(0, dtype=np.int64), *found])
         why = f"noisy scores of {exact.size} groups of values"
         return Scores(values=party.release(party.plan.scored, exact, why=why))
 
@@ -240,9 +239,13 @@ class Distdiffgen(RoundProductSteps, tag="distdiffgen"):
         opened = sums.opened(sums.send(self.count_leaves, lambda _: Nothing()), {}, now.layout.dimension, now.ring)
         leaves = _leaf_table(plan, chosen.cut, opened.values / now.share.scale, now.variances[0])
         table = decode_codes(plan.terms.schema, _draw_rows(plan, chosen.cut, leaves, draws), draws)
+        groups = {}
+        for name, nodes in chosen.cut.items():
+            labels, levels = plan.terms.schema[name].labels(), plan.every[name].levels
+            groups[name] = tuple(tuple(labels[level] for level in levels[node]) for node in nodes)
         note = SplitNote(
             tables=notes_of([leaves]),
-            groups={name: _labels(plan, name, nodes) for name, nodes in chosen.cut.items()},
+            groups=groups,
             scores={name: tuple(found.tolist()) for name, found in scores.items()},
             standard_deviation=plan.scored.variance(1) ** 0.5,
         )
@@ -258,14 +261,6 @@ def _round(party: Party[DistdiffgenPlan]) -> CutRound:
     """Return the plan for counting the leaves of the chosen groups."""
     chosen = party.recall(_CUT, Chosen)
     return party.plan.round_of(chosen.cut, chosen.digest)
-
-
-def _exact_scores(party: Party[DistdiffgenPlan]) -> NDArray[np.int64]:
-    """Return the exact scores of all groups of the party's trees, column after column. Private."""
-    trees = party.plan.trees[party.name]
-    tables = [one.values for one in party.table.marginals([(name, party.plan.label) for name in trees])]
-    found = [max_scores(tree, table) for tree, table in zip(trees.values(), tables, strict=True)]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
 
 def _count_cells(party: Party[DistdiffgenPlan], tables: Sequence[Names]) -> list[NDArray[np.int64]]:
@@ -313,8 +308,3 @@ def _draw_rows(
             weights[place, list(tree.levels[node])] = 1.0
         codes[name] = draw_column(weights, places.get(name, first), draws)
     return codes
-
-
-def _labels(plan: DistdiffgenPlan, name: str, nodes: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
-    labels, tree = plan.terms.schema[name].labels(), plan.every[name]
-    return tuple(tuple(labels[level] for level in tree.levels[node]) for node in nodes)

@@ -29,7 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, final
+from typing import ClassVar, Final, Literal, final
 
 import msgspec
 import numpy as np
@@ -57,11 +57,11 @@ from syndic.methods.comparison.dplt_plan import (
     useful_cells,
     useful_levels,
 )
-from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
 from syndic.methods.product_steps import ProductSteps
 from syndic.methods.synthesis.account import account_of
+from syndic.methods.synthesis.result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.model.latent.groups import Latent, latent_of, packed, regrouped
 from syndic.model.latent.tree import latent_tree
 from syndic.model.markov import Measurement
@@ -71,7 +71,7 @@ from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
-from syndic.random import Randomness, generator
+from syndic.random import generator
 
 _LATENTS: Final = "latent attributes of own columns"
 _MOST_LEVELS: Final = 64
@@ -148,12 +148,9 @@ class Dplt(ProductSteps, tag="dplt"):
         """Split the budget between scores, groups and latent pairs; size groups and levels by the noise."""
         domains = {party.name: schema_of(terms, party.name).domain for party in terms.parties}
         pairs, people = count_pairs(domains), terms.parties[0].people or 1
-        account = account_of(
-            terms,
-            lambda whole: [whole * share for share in self._shares(scored=pairs > 0)],
-            colluding=self.colluding,
-            missing=0,
-        )
+        learning = self.score_share + self.pattern_share
+        shares = (*((self.score_share, self.pattern_share) if pairs else (learning,)), 1 - learning)
+        account = account_of(terms, lambda whole: [whole * one for one in shares], colluding=self.colluding, missing=0)
         cells = self.group_cells or useful_cells(account, people, len(terms.schema.columns))
         groups = {name: packed(domain, self.group, cells) for name, domain in domains.items()}
         count = sum(len(found) for found in groups.values())
@@ -177,11 +174,6 @@ class Dplt(ProductSteps, tag="dplt"):
             masked_sum=MaskedSum(label="latent pairs", graph=graph, count=now.layout.dimension, ring=now.ring),
             rows=people if self.rows is None else self.rows,
         )
-
-    def _shares(self, *, scored: bool) -> tuple[Fraction, ...]:
-        """Return the parts of the budget: for scores if there are any, for groups, for latent pairs."""
-        learning = self.score_share + self.pattern_share
-        return (*((self.score_share, self.pattern_share) if scored else (learning,)), 1 - learning)
 
     # The parties' side.
 
@@ -256,7 +248,10 @@ def _learn(party: Party[DpltPlan]) -> Learned:
     pairs = list(itertools.combinations(domain.names, 2))
     exact = [one.values for one in party.table.marginals([*pairs, (domain.names[0],)])]
     randomness = party.charge(plan.learning, why="noisy scores of pairs of columns, and noisy counts of groups of them")
-    scores = _noisy_scores(plan, exact[: len(pairs)], randomness)
+    scores = np.zeros(0, dtype=np.int64)
+    if plan.scored is not None and pairs:
+        gaps = np.array([independence_gap(one) for one in exact[: len(pairs)]])
+        scores = plan.scored.apply(np.round(gaps / float(SCORE_STEP)).astype(np.int64), randomness)
     noisy = {frozenset(pair): float(score) for pair, score in zip(pairs, scores, strict=True)}
     groups = regrouped(domain, plan.packed[party.name], noisy, plan.group, plan.most_cells)
     tables = [one.values for one in party.table.marginals(groups)]
@@ -273,13 +268,6 @@ def _learn(party: Party[DpltPlan]) -> Learned:
         groups=dict(zip(names, groups, strict=True)),
         level_of={name: one.level_of for name, one in zip(names, latents, strict=True)},
     )
-
-
-def _noisy_scores(plan: DpltPlan, tables: Sequence[NDArray[Any]], randomness: Randomness) -> NDArray[np.int64]:
-    if plan.scored is None or not tables:
-        return np.zeros(0, dtype=np.int64)
-    gaps = np.array([independence_gap(one) for one in tables])
-    return plan.scored.apply(np.round(gaps / float(SCORE_STEP)).astype(np.int64), randomness)
 
 
 def _recall_latents(party: Party[DpltPlan]) -> dict[str, Latent]:

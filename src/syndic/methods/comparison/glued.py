@@ -49,10 +49,10 @@ from syndic.kernel import (
     schema_of,
     step,
 )
-from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.synthesis.account import Account, RoundNoise, account_of
 from syndic.methods.synthesis.expected import DrawnModel, reliability_of
 from syndic.methods.synthesis.measure import Question, answer_of
+from syndic.methods.synthesis.result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.synthesis.rounds import Answer, RoundCounts
 from syndic.methods.synthesis.size import Size, check_choices, choosing, size_of
 from syndic.methods.synthesis.trust import Reliability

@@ -1,7 +1,7 @@
 """Everyday statistics of all parties' people from one noisy release of sums.
 
 The study names a column of groups, columns to describe, and regressions. From them follow small tables of counts and
-sums of numbers by group (`syndic.methods.describe.blocks`). Every party computes its own, and all together are opened
+sums of numbers by group (`syndic.methods.describe.opened`). Every party computes its own, and all together are opened
 once under one copy of noise, as in `marginals`, over any cut: parties that count a table together have shares of it,
 which each multiplies by the public matrix of a block. The coordinator derives shares, means, standard deviations and
 quantiles by group, their differences and ratios (within strata by Mantel and Haenszel), tests, and regressions with
@@ -41,8 +41,17 @@ from syndic.kernel import (
     most_rows,
     shared_people,
 )
-from syndic.methods.describe.blocks import BITS, LEAST_BITS, MOST_BINS, MOST_LEVELS, Block, Readings, is_number
-from syndic.methods.describe.opened import DescribeNote, Fit
+from syndic.methods.describe.opened import (
+    BITS,
+    LEAST_BITS,
+    MOST_BINS,
+    MOST_LEVELS,
+    Block,
+    DescribeNote,
+    Fit,
+    Readings,
+    is_number,
+)
 from syndic.methods.describe.result import DescribeResult, read_describe
 from syndic.methods.histogram.marginals import CountsTables, Marginals, check_counted, room_for
 from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share, share_of

@@ -202,6 +202,12 @@ class HommPlan(Plan):
         """What every role sees."""
         unit = self.terms.unit
         published = any(isinstance(noise, PublishedLaplace) for noise in self.noise.values())
+        departures = (
+            f"the paper claims max_k epsilon_k; for this unit the cost in real arithmetic is "
+            f"{unit.l1_of_counts() * unit.parties} times that",
+            "the noise is drawn in floating point: before rounding, most outputs of one table are impossible for a "
+            "neighbouring one (Mironov 2012), and no guarantee is proven for the draw itself",
+        )
         return Disclosure(
             sees=everybody("every party's noisy counts and the merged table"),
             sensitivity=(
@@ -210,8 +216,13 @@ class HommPlan(Plan):
                 f"than {unit.parties} of the parties, and each party's noise is calibrated to its budget divided by "
                 f"{unit.parties}"
             ),
-            not_protected=_not_protected(unit),
-            departures=_departures(unit) if published else (),
+            not_protected=(
+                GROUPS,
+                f"people with more rows at a party than {unit.rows}, or at more parties than {unit.parties}",
+                "that a party takes part, its name, the columns, bounds and bins: they are in the public study",
+                *(("the size of each party: it is public under replace",) if unit.neighbours == "replace" else ()),
+            ),
+            departures=departures if published else (),
         )
 
     # one step: every party publishes its noisy histogram
@@ -348,23 +359,3 @@ class Homm(Method, tag="homm"):
             return DiscreteLaplace(sensitivity=unit.l1_of_counts(), epsilon=epsilon)
         rho = part_of(rho_for(budget.epsilon, budget.delta), unit.parties)
         return DiscreteGaussian(sensitivity_squared=Fraction(unit.l2_squared_of_counts()), rho=rho)
-
-
-def _departures(unit: Unit) -> tuple[str, ...]:
-    factor = unit.l1_of_counts() * unit.parties
-    return (
-        f"the paper claims max_k epsilon_k; for this unit the cost in real arithmetic is {factor} times that",
-        "the noise is drawn in floating point: before rounding, most outputs of one table are impossible for a "
-        "neighbouring one (Mironov 2012), and no guarantee is proven for the draw itself",
-    )
-
-
-def _not_protected(unit: Unit) -> tuple[str, ...]:
-    common = (
-        GROUPS,
-        f"people with more rows at a party than {unit.rows}, or at more parties than {unit.parties}",
-        "that a party takes part, its name, the columns, bounds and bins: they are in the public study",
-    )
-    if unit.neighbours == "replace":
-        return (*common, "the size of each party: it is public under replace")
-    return common

@@ -99,13 +99,11 @@ class _Grid:
         off, deviation = np.abs(found / rows - people / total), np.sqrt(variance) / rows
         even = np.abs(people / total - behind / behind.sum()).sum() / 2
         noise = min(1.0, float(np.hypot(off, MEAN_ABSOLUTE * deviation).sum()) / 2)
-        error = ExpectedError.of(noise=noise, model=self._lost(total) * float(even))
+        declared = people_of(self._plan.terms)
+        # of the people whose cells were dropped; nobody's are unless `at_least` drops more than noise alone
+        lost = 0.0 if self._plan.at_least == 1 or not declared else max(0.0, 1 - total / declared)
+        error = ExpectedError.of(noise=noise, model=lost * float(even))
         return error, people.reshape(part.sizes)
-
-    def _lost(self, total: float) -> float:
-        """Return the share of the people whose cells were dropped; 0 unless `at_least` drops more than noise alone."""
-        people = people_of(self._plan.terms)
-        return 0.0 if self._plan.at_least == 1 or not people else max(0.0, 1 - total / people)
 
 
 def _empty(noise: Noise, plan: HommPlan) -> _Empty:

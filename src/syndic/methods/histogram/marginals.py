@@ -59,7 +59,7 @@ from syndic.mpc.graph import SumGraph, sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked, Total
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.ring import OVERFLOW, ring_for
-from syndic.mpc.threeserver import check_servers, product_by
+from syndic.mpc.threeserver import check_servers
 from syndic.noise import SkellamShare
 
 
@@ -76,7 +76,7 @@ class CountsTables(ProductSteps):
 
     def product_rows(self, party: Party[MarginalsPlan], start: int, stop: int) -> NDArray[np.uint8]:
         """Return rows of the party's one-hot matrix. Private."""
-        return party.plan.counts.rows(party, (start, stop), lambda coded: coded)
+        return party.plan.cut.rows(party, (start, stop), lambda coded: coded)
 
     @step(reveals="masked")
     def count(self, party: Party[MarginalsPlan], message: Nothing) -> SumMasked:
@@ -84,7 +84,7 @@ class CountsTables(ProductSteps):
         del message
         plan = party.plan
         masks = plan.masked_sum.masks(party)
-        values = plan.summed(party.name, plan.counts.of(party, partial(_count, party)))
+        values = plan.summed(party.name, plan.cut.added_by(party, plan.product, partial(_count, party)))
         return masks.hide(party.contribute(plan.noise_at(party.name), values, why=self.why))
 
     def total(self, session: Session[MarginalsPlan]) -> Total:
@@ -224,15 +224,8 @@ class Marginals(CountsTables, tag="marginals"):
             raise InputError("parties that multiply must all answer: set missing = 0, or name no table of two parties")
         for name in self.servers:
             member(terms, name)
-        return product_by(
-            self.servers,
-            label="product",
-            sizes=layout.sizes(terms, room, proven=self.proven),
-            pairs=tuple(layout.across),
-            groups=layout.widths,
-            proven=self.proven,
-            cells={pair: layout.cells(pair) for pair in layout.across},
-        )
+        sizes = layout.sizes(terms, room, proven=self.proven)
+        return layout.product("product", sizes, proven=self.proven, servers=self.servers)
 
     @property
     def proven(self) -> bool:

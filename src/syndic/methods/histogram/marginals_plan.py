@@ -31,7 +31,7 @@ from syndic.kernel import (
     units_of,
     without_coordinator,
 )
-from syndic.methods.layout import Counts, Drawn, Parts, TableLayout, TableNoise
+from syndic.methods.layout import Drawn, Parts, TableLayout, TableNoise
 from syndic.mpc.masked_sum import MaskedSum
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.threeserver import STAGES, servers_of
@@ -97,11 +97,6 @@ class MarginalsPlan(Plan):
     def domains(self) -> tuple[Domain, ...]:
         """The columns of every table, and their levels."""
         return tuple(map(self.cut.domain.project, self.cut.tables))
-
-    @property
-    def counts(self) -> Counts:
-        """What each party counts, or shares of it."""
-        return Counts(layout=self.cut, product=self.product)
 
     @property
     def parts(self) -> Parts:
@@ -228,6 +223,7 @@ class MarginalsPlan(Plan):
         sealed = "sealed rows that it cannot read, " if self.product else ""
         less = "the tables without its own share of the noise, " if self.coordinator_noise else ""
         shared = shared_people(self.terms)
+        shares = 0 if isinstance(self.noise, LaplaceShare) else self.noise.honest
         return Disclosure(
             sees={
                 "coordinator": f"{sealed}every party's masked {masked}, which look uniform, who dropped out, "
@@ -255,7 +251,7 @@ class MarginalsPlan(Plan):
                 "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
                 *(of_products(proven=self.product.proven, servers=self._served) if self.product else ()),
                 *((ALIGNED,) if shared else ()),
-                *self._of_coordinator,
+                *((of_coordinator(shares),) if self.coordinator_noise else ()),
             ),
             against=self._against,
             trust=trust_with_groups(
@@ -273,12 +269,6 @@ class MarginalsPlan(Plan):
             f"each of {len(self.cliques)} table(s) by at most {unit.l1_of_counts()} in l1 and "
             f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}"
         )
-
-    @property
-    def _of_coordinator(self) -> tuple[str, ...]:
-        if not self.coordinator_noise:
-            return ()
-        return (of_coordinator(0 if isinstance(self.noise, LaplaceShare) else self.noise.honest),)
 
     @property
     def _against(self) -> dict[str, float]:

@@ -13,7 +13,6 @@ add/remove and for replace, and no minimum size is needed. Solvers prove how clo
 Neighbours and what each role sees: module `plan`. The paper's variants that do not hold are in the lab, `bench/erm`.
 """
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar, Final, Literal, final
 
@@ -28,7 +27,7 @@ from syndic.methods.learning.result import LearnModel, LearnResult, read_model, 
 from syndic.methods.learning.scheme import Opened
 from syndic.model.erm.loss import Huber, Logistic, Loss, Numbers, Objective, SmoothedHinge, Squared
 from syndic.model.erm.multiclass import Softmax
-from syndic.mpc.masked_sum import SumMasked
+from syndic.mpc.masked_sum import SumCoordinator, SumMasked
 
 SchemeName = Literal["posterior", "mpc_grad", "mpc_out", "newton", "local_grad", "local_out", "pathak"]
 _MASKED: Final = ("posterior", "mpc_grad", "mpc_out", "newton", "pathak")
@@ -37,8 +36,6 @@ _AVERAGED: Final = ("mpc_out", "pathak", "local_out")
 _ROUNDS: Final = {"posterior": 7, "newton": 24}
 # what the scheme "posterior" has no use for, and the defaults
 _UNUSED: Final = {"regularisation": 0.001, "clip": 1.0, "rate": None, "scale": "unit", "intercept": True}
-
-RoundFunction = Callable[[int, Numbers], Opened | None]
 
 
 class Ask(Message):
@@ -169,7 +166,10 @@ class Learn(Method, tag="learn"):
         noise = _noise(party, message)
         if noise.ring is not None:
             raise _other_scheme()
-        _once(party, message.round)
+        before = party.kept("learn answered", _Answered)
+        if before is not None and message.round <= before.round:
+            raise BudgetError(f"round {message.round} was answered before: the budget covers one answer for each round")
+        party.remember("learn answered", _Answered(round=message.round))
         values = noise.query.values(party.plan.rows_of(party), message.weights)
         return Sums(values=party.release(noise.charged[party.name], values, why=f"noisy numbers of {self.scheme}"))
 
@@ -177,11 +177,12 @@ class Learn(Method, tag="learn"):
 
     def coordinate(self, session: Session[LearnPlan]) -> LearnResult:
         """Open one noisy sum in each round, and update the model by the scheme."""
-        scheme, ask = session.plan.scheme, self._under_masks(session) if self.masked else self._from_each(session)
+        scheme, sums = session.plan.scheme, session.plan.masked_sums
+        started = sums.start(session) if sums else None
         iterate, lost = scheme.start(), 0
         path, present = [iterate.weights], tuple[str, ...]()
         for number in range(1, scheme.rounds + 1):
-            opened = ask(number, scheme.sent(iterate, number))
+            opened = self._open(session, started, number, scheme.sent(iterate, number))
             if opened is None and number <= scheme.needed:
                 raise PartyError("too many parties dropped out of the first sum, which all others need: run it again")
             if opened is None:
@@ -210,35 +211,19 @@ class Learn(Method, tag="learn"):
         iterates = np.stack([weights.ravel() for weights in path]) if self.path else None
         return LearnResult(model=model, design=design, path=iterates)
 
-    # Both return the function that opens a round's noisy sum at some weights, or returns None if it is lost.
-
-    def _under_masks(self, session: Session[LearnPlan]) -> RoundFunction:
-        plan = session.plan
-        assert plan.masked_sums is not None  # noqa: S101 (so planned)
-        rounds = plan.masked_sums.start(session)
-
-        def opened(number: int, weights: Numbers) -> Opened | None:
-            noise = plan.noise_at(number)
-            assert noise.ring is not None  # noqa: S101 (so planned)
-            total = rounds.total(
-                self.contribute,
-                lambda this: Ask(round=this, weights=weights),
-                count=noise.query.dimension,
-                ring=noise.ring,
-            )
-            return None if total is None else plan.opened(noise, total.values.astype(np.float64), total.present)
-
-        return opened
-
-    def _from_each(self, session: Session[LearnPlan]) -> RoundFunction:
-        plan = session.plan
-
-        def opened(number: int, weights: Numbers) -> Opened:
+    def _open(
+        self, session: Session[LearnPlan], sums: SumCoordinator[Ask] | None, number: int, weights: Numbers
+    ) -> Opened | None:
+        """Open a round's noisy sum at some weights; None if too many parties dropped out."""
+        plan, noise = session.plan, session.plan.noise_at(number)
+        if sums is None or noise.ring is None:
             messages = dict.fromkeys(plan.people, Ask(round=number, weights=weights))
             answers = session.ask(self.release, messages, missing=self.missing)
-            return plan.opened(plan.noise_at(number), _added(answers), tuple(answers))
-
-        return opened
+            added = np.sum([answer.values.astype(np.float64) for answer in answers.values()], axis=0)
+            return plan.opened(noise, added, tuple(answers))
+        count = noise.query.dimension
+        total = sums.total(self.contribute, lambda this: Ask(round=this, weights=weights), count=count, ring=noise.ring)
+        return None if total is None else plan.opened(noise, total.values.astype(np.float64), total.present)
 
     def read(self, plan: LearnPlan, folder: Path) -> LearnResult:
         """Read back `model.json` and, if there is one, `path.csv`."""
@@ -257,16 +242,3 @@ def _noise(party: Party[LearnPlan], message: Ask) -> RoundNoise:
 
 def _other_scheme() -> RefusedError:
     return RefusedError("this step does not belong to the study's scheme")
-
-
-def _once(party: Party[LearnPlan], number: int) -> None:
-    """Refuse a round that was answered before: the budget covers one answer for each round."""
-    before = party.kept("learn answered", _Answered)
-    if before is not None and number <= before.round:
-        raise BudgetError(f"round {number} was answered before: the budget covers one answer for each round")
-    party.remember("learn answered", _Answered(round=number))
-
-
-def _added(answers: Mapping[str, Sums]) -> Numbers:
-    total: Numbers = np.sum([answer.values.astype(np.float64) for answer in answers.values()], axis=0)
-    return total

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.kernel import Message, Progress, Session, silent_progress
+from syndic.kernel import Message, Progress, silent_progress
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, RoundLimits, check_question, split
-from syndic.methods.synthesis.result import AskedParities, AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
-from syndic.model.markov import Adaptive, Grouping, Measurement, Synthesis
+from syndic.methods.synthesis.result import AskedParities, AskedRound
+from syndic.model.markov import Grouping, Measurement
 from syndic.model.markov.counts import Parities
 from syndic.model.markov.measurement import UNKNOWN
-from syndic.random import generator
 
 
 class Opened(Message):
@@ -60,7 +59,6 @@ class RoundCounts:
         self.people = people
         self.rounds: list[AskedRound] = []
         self.scanned: AskedParities | None = None
-        self.tables: list[Measurement] = []
         self._account = account
         self._rooms = rooms
         self._ask = ask
@@ -83,7 +81,9 @@ class RoundCounts:
         del mu_squared
         number = self._number
         plain = grouping == Grouping.none(self.domain)
-        kept = fitting(tables, grouping.domain_of_groups, self._rooms[number - 1], self._taken(number, grouping))
+        reach, domain = self._reach, grouping.domain_of_groups
+        takes = None if reach is None else lambda some: reach.takes(number, some, domain)
+        kept = fitting(tables, domain, self._rooms[number - 1], takes)
         question = Question(number=number, tables=kept, groups=() if plain else grouping.groups)
         answer = self._answer(question)
         asked = AskedRound(
@@ -96,9 +96,7 @@ class RoundCounts:
         self.rounds.append(asked)
         parts = split(question, self.domain, answer.values)
         variances = answer.variances or (answer.variance,) * len(kept)
-        opened = [Measurement(*one) for one in zip(kept, parts, variances, strict=True)]
-        self.tables += opened
-        return opened
+        return [Measurement(*one) for one in zip(kept, parts, variances, strict=True)]
 
     def parities(self, sets: Sequence[tuple[str, ...]], mu_squared: Fraction, halves: Grouping) -> Parities:
         """Open noisy parities: the next round. Of other parties' rows than the pairs were, they say nothing.
@@ -129,34 +127,6 @@ class RoundCounts:
         answer = self._ask(question)
         self._progress("rounds", question.number, len(self._rooms))
         return answer
-
-    def _taken(self, number: int, grouping: Grouping) -> "Taken | None":
-        reach, domain = self._reach, grouping.domain_of_groups
-        return None if reach is None else lambda tables: reach.takes(number, tables, domain)
-
-    def drawn(self, session: Session, fitted: Synthesis, rows: int, selector: Adaptive) -> SyntheticTable:
-        """Return the result: rows drawn from the model, with what was opened; `selector` chose the tables."""
-        model = ReleasedModel(schema=session.terms.schema, fitted=fitted)
-        table = model.sample(rows, generator=generator(session.randomness))
-        tree = fitted.field.tree
-        note = SynthesisNote(
-            rounds=tuple(self.rounds),
-            total=fitted.total,
-            groups=fitted.grouping.groups,
-            cliques=tree.cliques,
-            cells=tree.cells,
-            parities=self.scanned,
-            found=fitted.found,
-        )
-        return SyntheticTable(
-            table=table,
-            model=model,
-            tables=tuple(self.tables),
-            note=note,
-            ordered=tuple(name for name, _ in selector.ordered),
-            branches=selector.branches,
-            target=selector.target,
-        )
 
 
 Taken = Callable[[Sequence[tuple[str, ...]]], bool]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Factor
 from syndic.errors import DoorError, InputError, RefusedError
 from syndic.kernel import Message, Party, Session, schema_of
-from syndic.methods.synthesis.result import AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
+from syndic.methods.synthesis.result import AskedRound, SyntheticTable, draw_synthesis
 from syndic.methods.vertimrf.account import local_slack
 from syndic.methods.vertimrf.model.build import Built, LocalModel
 from syndic.methods.vertimrf.model.tables import OracleTables, SketchTables
@@ -303,23 +303,14 @@ def draw_rows(session: Session[VertimrfPlan], built: Built, rows: int) -> Synthe
     within = [() if plain else built.groups.groups] if built.within else []
     groups = [(), *within, session.plan.layout.grouping.groups]
     deviations = [tuple(one.variance**0.5 for one in tables) for tables in fitted.rounds]
-    note = SynthesisNote(
-        rounds=tuple(
-            AskedRound(
-                tables=tuple(one.names for one in tables),
-                groups=used,
-                standard_deviation=max(each),
-                present=session.parties,
-                deviations=each,
-            )
-            for tables, used, each in zip(fitted.rounds, groups, deviations, strict=True)
-        ),
-        total=fitted.total,
-        groups=fitted.grouping.groups,
-        cliques=built.field.tree.cliques,
-        cells=built.field.tree.cells,
-    )
-    model = ReleasedModel(schema=schema, fitted=fitted)
-    table = model.sample(rows, generator=generator(session.randomness))
-    tables = tuple(one for each in fitted.rounds for one in each)
-    return SyntheticTable(table=table, model=model, tables=tables, note=note)
+    asked = [
+        AskedRound(
+            tables=tuple(one.names for one in tables),
+            groups=used,
+            standard_deviation=max(each),
+            present=session.parties,
+            deviations=each,
+        )
+        for tables, used, each in zip(fitted.rounds, groups, deviations, strict=True)
+    ]
+    return draw_synthesis(session, fitted, asked, rows)

@@ -54,7 +54,7 @@ from syndic.methods.vertimrf.messages import (
 from syndic.methods.vertimrf.model.build import Build, Built, LocalModel
 from syndic.methods.vertimrf.model.tables import Across
 from syndic.methods.vertimrf.plan import Account, Layout, VertimrfPlan, layout_of
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, floor_for
+from syndic.methods.vertimrf.sketch.encode import SketchPlan, floor_for
 from syndic.model.markov import Adaptive, Measurement, PrivMRF
 from syndic.mpc.order import advance
 from syndic.mpc.secret import SharedSecret

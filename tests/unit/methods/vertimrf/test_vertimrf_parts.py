@@ -20,8 +20,7 @@ from syndic.methods.vertimrf.model.tables import (
     recovered_variance,
     shares_of_bins,
 )
-from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
+from syndic.methods.vertimrf.sketch.encode import People, SketchPlan, encode, person_digests
 from syndic.model.markov import Grouping
 from syndic.noise.response import RandomisedResponse
 from syndic.random import SimulationRandomness

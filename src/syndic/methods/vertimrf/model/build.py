@@ -212,12 +212,13 @@ class Build:
         }
         for name in self.bins.domain.names:
             if name not in found:
-                found[name] = self._counted(name) if name in self.counts else self._encoded(name)
+                one = self.counts.get(name)
+                found[name] = (
+                    Measurement(one.names, onto_simplex(one.values, self.people), one.variance)
+                    if one
+                    else self._encoded(name)
+                )
         return {name: found[name] for name in self.bins.domain.names}
-
-    def _counted(self, name: str) -> Measurement:
-        one = self.counts[name]
-        return Measurement(one.names, onto_simplex(one.values, self.people), one.variance)
 
     def _encoded(self, name: str) -> Measurement:
         """Return a column's counts as the mean over all tables across parties, bins divided evenly."""

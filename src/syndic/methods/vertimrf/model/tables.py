@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.errors import InputError
+from syndic.methods.vertimrf.sketch.encode import SketchPlan
 from syndic.methods.vertimrf.sketch.estimate import cell_error, cell_table
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.model.markov import Grouping
 from syndic.noise.response import RandomisedResponse
 

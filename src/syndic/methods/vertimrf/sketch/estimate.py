@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
+from syndic.methods.vertimrf.sketch.encode import SketchPlan
 
 _LARGEST = 2.0**62
 
