@@ -22,17 +22,7 @@ from syndic.model.erm.loss import Loss
 from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.second_order import UNIT, Newton, follow
 from syndic.noise import FineGaussian
-from syndic.privacy import (
-    Budget,
-    Cost,
-    GaussianEvent,
-    Ledger,
-    Unit,
-    check_delta,
-    curve,
-    default_delta,
-    mu_squared_for,
-)
+from syndic.privacy import Budget, Cost, GaussianEvent, Ledger, Unit, check_delta, curve, default_delta, mu_squared_for
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness

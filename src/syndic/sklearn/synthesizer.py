@@ -200,25 +200,22 @@ class HommSynthesizer(Synthesizer):
         Without `n_samples` these are the rows of the release, as many as the noisy counts say, party by party. With
         `n_samples` so many rows are drawn from the noisy counts, in random order.
         """
-        if n_samples is None:
-            return self._as_fitted(self._fitted().table)
-        return self._as_fitted(ReleasedTable(self._drawn(n_samples)))
-
-    def _drawn(self, count: int) -> pa.Table:
         release = self._fitted()
-        if count < 0:
-            raise InputError(f"n_samples ({count}) must be at least 0")
+        if n_samples is None:
+            return self._as_fitted(release.table)
+        if n_samples < 0:
+            raise InputError(f"n_samples ({n_samples}) must be at least 0")
         result = release.result
         assert isinstance(result, MergedTable)  # noqa: S101 - for the type checker: Homm returns nothing else
         cells = np.concatenate([counts.cells for counts in result.histograms.values()])
         counts = np.concatenate([counts.counts for counts in result.histograms.values()])
-        if count and not counts.sum():
+        if n_samples and not counts.sum():
             raise InputError("all noisy counts are 0, so there is nothing to draw from: raise epsilon")
         draws = generator(self._randomness())
         chances = counts / max(1, int(counts.sum()))
-        chosen = draws.multinomial(count, chances) if len(counts) else counts
+        chosen = draws.multinomial(n_samples, chances) if len(counts) else counts
         table = decode_rows(release.study.schema, cells, chosen, draws).to_arrow()
-        return table.take(draws.permutation(count))
+        return self._as_fitted(ReleasedTable(table.take(draws.permutation(n_samples))))
 
 
 @final
@@ -227,26 +224,14 @@ class MarkovSynthesizer(Synthesizer):
     """A graphical model of all columns, fitted to noisy marginals, and synthetic rows from it.
 
     For many columns; `HommSynthesizer` suits up to four or five. One frame is fitted as by a trusted curator; the
-    frames of several parties go through secure aggregation in this process. Each `fit` is a new release and costs
-    `epsilon` at `delta`; sampling and queries cost nothing. With `ledger` each fit is charged before its noise is
-    drawn, and refused above `cap`; without it nothing adds up the cost of several fits.
+    frames of several parties go through secure aggregation in this process. Costs, and parameters that are not listed
+    here, are as in `HommSynthesizer`; queries cost nothing either.
 
     Args:
-        schema: the public columns with their bounds and bins; never made from the rows.
-        epsilon: privacy cost of one fit, for one person.
         delta: above 0, because the noise is Gaussian; by default what suits `people`.
         people: public bound on the number of people, one for all parties or by party. Required.
-        neighbours: `add_remove` hides whether a person is in the data, `replace` hides which values they have.
-        rows_per_person: the most rows of one person in a table.
-        parties_per_person: the most parties that hold the same person.
-        person: the column that identifies people; surplus rows are left out. Without it the caller vouches for the
-            bound.
         selector: `one_shot` chooses marginals once, `adaptive` in several rounds.
         model_cells: the most cells of the model; by default what memory allows.
-        seed: seed for a reproducible fit. A seeded fit is not private, and its statement says so.
-        ledger: path of a ledger file that adds up the cost of all fits; created if it does not exist.
-        dataset: the name of the rows in the ledger; those of several parties are `dataset.party`.
-        cap: the most epsilon that all fits together may cost, a number or a `Budget`; required for a new data set.
 
     Attributes:
         release_: the release of the last fit: table, model, statement, transcript, `write(folder)`.

@@ -165,7 +165,7 @@ def test_the_result_is_read_back_and_predicts(tmp_path: Path) -> None:
     assert again.model == result.model
     assert np.array_equal(np.asarray(again.path), np.asarray(result.path))
     data = rows(30, 9)
-    scores = result.scores(data)
+    scores = release.model.decision_function(data)
     assert scores.shape == (30, 3)
     expected = [("red", "green", "blue")[place] for place in scores.argmax(axis=1)]
     assert release.model.predict(data).tolist() == expected

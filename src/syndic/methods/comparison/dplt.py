@@ -38,16 +38,7 @@ from numpy.typing import NDArray
 from syndic.data import Coded, Domain, Table, decode_codes
 from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
-from syndic.kernel import (
-    SAME_PEOPLE,
-    Message,
-    Nothing,
-    Party,
-    Session,
-    Terms,
-    schema_of,
-    step,
-)
+from syndic.kernel import SAME_PEOPLE, Message, Nothing, Party, Session, Terms, schema_of, step
 from syndic.methods.comparison.dplt_plan import (
     GAP_SENSITIVITY,
     DpltPlan,

@@ -18,18 +18,7 @@ import numpy as np
 from syndic.data import ReleasedTable, Schema, decode_codes
 from syndic.document import Document, from_file
 from syndic.errors import InputError, MissingExtraError
-from syndic.kernel import (
-    ALIGNED,
-    GROUPS,
-    Disclosure,
-    Plan,
-    Resources,
-    Result,
-    Terms,
-    budgets_of,
-    read_table,
-    schema_of,
-)
+from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Result, Terms, budgets_of, read_table, schema_of
 from syndic.kernel.result import unreadable
 from syndic.model.gan.shape import BITS, Flat, GanShape
 from syndic.noise import FineGaussian

@@ -23,13 +23,7 @@ from syndic.kernel import (
     everybody,
     people_of,
 )
-from syndic.methods.learning.noise import (
-    RoundNoise,
-    likely_mu,
-    own_noise,
-    shared_noise,
-    whole_of,
-)
+from syndic.methods.learning.noise import RoundNoise, likely_mu, own_noise, shared_noise, whole_of
 from syndic.methods.learning.rows import PartyRows
 from syndic.methods.learning.scheme import Averaging, FewRounds, FewSums, Opened, Scheme, scheme_of
 from syndic.model.erm.loss import Numbers

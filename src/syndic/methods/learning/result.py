@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from syndic.data import Boolean, Column, Table, open_source
+from syndic.data import Boolean, Column, Table
 from syndic.data.coding import INTERCEPT, bins_of
 from syndic.data.column import Listed
 from syndic.data.design import Design
@@ -21,7 +21,6 @@ from syndic.data.source import open_rows
 from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import Result
-from syndic.methods.learning.rows import batches
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.multiclass import shares
 from syndic.model.erm.second_order import STEPS
@@ -86,12 +85,6 @@ class LearnResult(Result):
             "standard deviation of the noise on an average": float(f"{model.noise:.3g}"),
             "largest coefficients": ", ".join(f"{model.features[place]} {first[place]:.3g}" for place in largest),
         }
-
-    def scores(self, source: Any) -> Numbers:
-        """Return scores (row, model) for rows with the study's columns, as learnt; `Release.model` predicts by them."""
-        table = Table(schema=self.design.schema, source=open_source(source))
-        parts = [scores_of(self.model, self.design, batch.plain) for batch in batches(self.design, table)]
-        return np.concatenate([np.empty((0, self.design.models)), *parts])
 
     def _coefficients(self) -> str:
         text = io.StringIO()

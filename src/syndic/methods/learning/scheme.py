@@ -97,7 +97,10 @@ class Scheme(abc.ABC):
 
     def scores(self, iterate: Iterate, rows: Numbers) -> Numbers:
         """Return the scores (row, model) of rows of features."""
-        return np.asarray(rows @ iterate.weights.T)
+        limits = self.limits(iterate)
+        if limits is None:
+            return np.asarray(rows @ iterate.weights.T)
+        return np.asarray(np.clip(rows, *limits.T) @ iterate.weights[:, :-1].T + iterate.weights[:, -1])
 
     @abc.abstractmethod
     def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:
@@ -171,11 +174,6 @@ class FewSums(Scheme):
     def limits(self, iterate: Iterate) -> Numbers:
         """Return what features are cut to (feature, 2) before weights apply."""
         return _belief(iterate).linear()[2]
-
-    def scores(self, iterate: Iterate, rows: Numbers) -> Numbers:
-        """Return the scores (row, model) of rows of features."""
-        within = np.clip(rows, *self.limits(iterate).T)
-        return np.asarray(within @ iterate.weights[:, :-1].T + iterate.weights[:, -1])
 
     def start(self) -> Iterate:
         """Return the starting point: what is known without rows."""
