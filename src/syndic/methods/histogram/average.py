@@ -43,6 +43,7 @@ from syndic.kernel import (
     Session,
     Terms,
     budgets_of,
+    member,
     people_of,
     step,
 )
@@ -214,10 +215,8 @@ class Average(Method, tag="average"):
 
     def plan(self, terms: Terms) -> AveragePlan:
         """Make the fixed-point columns, the noise for the smallest budget, and the protocol of the servers."""
-        names = [candidate.name for candidate in terms.parties]
         for server in self.servers:
-            if server not in names:
-                raise InputError(f"servers: '{server}' is not a party of this study; its parties are {names}")
+            member(terms, server)
         fixed_point = _fixed_point(terms.schema, self.columns, self.bits)
         changes, parties = [_steps(column) for column in fixed_point.columns], terms.unit.parties
         # all parties share one copy of noise, so it is for the smallest budget

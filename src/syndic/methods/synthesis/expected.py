@@ -181,10 +181,6 @@ class _Known:
             self.tables[names] = np.asarray(found, dtype=np.float64)
         return self.tables[names]
 
-    def strength(self, pair: tuple[str, str]) -> float:
-        """Return the distance of the model's table from independent columns."""
-        return strength_of(self.model(pair))
-
     def column(self, name: str) -> ColumnTrust:
         """Return the expected error of one column."""
         sizes = np.bincount(self.groups[name])
@@ -199,7 +195,7 @@ class _Known:
     def pair(self, pair: tuple[str, str], typical: float) -> PairTrust:
         """Return the expected error of two columns; `typical` is the strength of an average pair over its limit."""
         table, counted = self.model(pair), self.counted.get(frozenset(pair))
-        strength, beyond, noise = self.strength(pair), 0.0, MEAN_ABSOLUTE / 2
+        strength, beyond, noise = strength_of(table), 0.0, MEAN_ABSOLUTE / 2
         hidden, compared = typical * limit_of(table), table
         coarse = self.coarse.get(frozenset(pair))
         if counted is None and coarse is not None:

@@ -1,7 +1,7 @@
 """Rounds of a synthesis as a selector sees them: ask for noisy tables round by round, and remember what was opened."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import final
 
@@ -41,37 +41,34 @@ class Answer:
 
 
 @final
+@dataclass(kw_only=True, eq=False)
 class RoundCounts:
-    """Asks whoever counts, and keeps what was answered. A selector sees this and nothing else of the rows."""
+    """Asks whoever counts, and keeps what was answered. A selector sees this and nothing else of the rows.
 
-    def __init__(
-        self,
-        *,
-        account: Account,
-        rooms: Sequence[RoundLimits],
-        people: int | None,
-        ask: "Ask",
-        reach: CutReach | None = None,
-        progress: Progress = silent_progress,
-    ):
-        """Begin before the first round; `people` is the number of rows where it is public."""
-        self.domain: Domain = account.domain
-        self.people = people
-        self.rounds: list[AskedRound] = []
-        self.scanned: AskedParities | None = None
-        self._account = account
-        self._rooms = rooms
-        self._ask = ask
-        self._reach = reach
-        self._progress = progress
+    `people` is the number of rows where it is public.
+    """
+
+    account: Account
+    rooms: Sequence[RoundLimits]
+    people: int | None
+    ask: "Ask"
+    reach: CutReach | None = None
+    progress: Progress = silent_progress
+    rounds: list[AskedRound] = field(default_factory=list)
+    scanned: AskedParities | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The columns with all their levels."""
+        return self.account.domain
 
     def variance(self, mu_squared: Fraction) -> float:
         """Return the variance of a count, if all parties answer, of one table at this much of the whole budget."""
-        return self._account.variance(mu_squared)
+        return self.account.variance(mu_squared)
 
     def noisier(self, table: Domain) -> float | None:
         """Return how many times that variance a table has; None if the parties cannot count it."""
-        return 1.0 if self._reach is None else self._reach.noisier(table)
+        return 1.0 if self.reach is None else self.reach.noisier(table)
 
     def measure(self, tables: Sequence[tuple[str, ...]], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
         """Open noisy tables: the next round. They share its part of the budget evenly, whatever `mu_squared` says.
@@ -81,9 +78,9 @@ class RoundCounts:
         del mu_squared
         number = self._number
         plain = grouping == Grouping.none(self.domain)
-        reach, domain = self._reach, grouping.domain_of_groups
+        reach, domain = self.reach, grouping.domain_of_groups
         takes = None if reach is None else lambda some: reach.takes(number, some, domain)
-        kept = fitting(tables, domain, self._rooms[number - 1], takes)
+        kept = fitting(tables, domain, self.rooms[number - 1], takes)
         question = Question(number=number, tables=kept, groups=() if plain else grouping.groups)
         answer = self._answer(question)
         asked = AskedRound(
@@ -105,8 +102,8 @@ class RoundCounts:
         """
         del mu_squared
         number, kept = self._number, tuple(sets)
-        if self._reach is not None:
-            kept = self._reach.fitting_sets(number, sets, halves.domain_of_groups) or (self.domain.names[:1],)
+        if self.reach is not None:
+            kept = self.reach.fitting_sets(number, sets, halves.domain_of_groups) or (self.domain.names[:1],)
         answer = self._answer(Question(number=number, tables=kept, groups=halves.groups, parity=True))
         same = answer.present == self.rounds[-1].present
         self.scanned = AskedParities(sets=len(kept), standard_deviation=answer.variance**0.5, present=answer.present)
@@ -116,16 +113,16 @@ class RoundCounts:
     @property
     def _number(self) -> int:
         """The number of the next round."""
-        number, rounds = len(self.rounds) + (self.scanned is not None) + 1, len(self._rooms)
+        number, rounds = len(self.rounds) + (self.scanned is not None) + 1, len(self.rooms)
         if number > rounds:
             raise InputError(f"all {rounds} rounds of the study were asked")
         return number
 
     def _answer(self, question: Question) -> Answer:
-        check_question(question, self.domain, self._rooms[question.number - 1])
-        self._progress("rounds", question.number - 1, len(self._rooms))
-        answer = self._ask(question)
-        self._progress("rounds", question.number, len(self._rooms))
+        check_question(question, self.domain, self.rooms[question.number - 1])
+        self.progress("rounds", question.number - 1, len(self.rooms))
+        answer = self.ask(question)
+        self.progress("rounds", question.number, len(self.rooms))
         return answer
 
 

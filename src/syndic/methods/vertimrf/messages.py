@@ -1,6 +1,6 @@
 """The messages of VertiMRF: how a party makes its model, counts and encodings, and what the coordinator reads there."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import final
 
@@ -18,9 +18,13 @@ from syndic.methods.vertimrf.plan import Layout, Names, VertimrfPlan
 from syndic.methods.vertimrf.sketch.encode import KEY_BYTES, People, encode, person_digests
 from syndic.model.markov import Curator, Grouping, JunctionTree, MarkovField, Measurement, Synthesis
 from syndic.mpc.key import derive
+from syndic.mpc.order import advance
 from syndic.noise import FineGaussian
 from syndic.privacy import GaussianEvent
 from syndic.random import Randomness, generator
+
+ORDER = "VertiMRF"
+"""With a secret, steps are answered once and in order; otherwise the ledger has no budget for a second answer."""
 
 Codes = Mapping[str, NDArray[np.integer]]
 
@@ -92,32 +96,26 @@ Learner = Callable[[Curator, Fraction, np.random.Generator], Synthesis]
 """Fits a model to noisy tables of a curator's rows; the generator makes random choices that privacy does not need."""
 
 
-def learn_columns(
-    plan: VertimrfPlan,
-    party: str,
-    codes: Codes,
-    learner: Learner,
-    noises: Sequence[Randomness],
-    choices: Randomness,
-) -> Learned:
-    """Return a party's own model, the number of people and counts of values, as far as the plan has them.
-
-    `noises` is the randomness of each charge, in order.
-    """
-    account, charged = plan.account, iter(noises)
+def learn_columns(party: Party[VertimrfPlan], learner: Learner) -> Learned:
+    """Return a party's own model, the number of people and counts of values, as far as the plan has them."""
+    plan, account, codes = party.plan, party.plan.account, read_codes(party)
+    charged = iter([party.charge(one, why="VertiMRF: own models, counts of values") for one in account.learned])
+    choices = party.key_randomness("choices")
     models: tuple[Model, ...] = ()
     people = counts = np.zeros(0, dtype=np.int64)
     if account.local:
-        domain = schema_of(plan.terms, party).domain
-        randomness = next(charged), choices
-        models = (own_model(plan.layout, codes, domain, account.local[party], learner, randomness),)
+        domain, part = schema_of(plan.terms, party.name).domain, account.local[party.name]
+        models = (own_model(plan.layout, codes, domain, part, learner, (next(charged), choices)),)
     if account.number is not None:
         noise = next(charged)
         # the first party sends it for all
-        if party == plan.terms.parties[0].name:
+        if party.name == plan.terms.parties[0].name:
             people = account.number.apply(np.array([len(next(iter(codes.values())))]), noise)
     if account.counts is not None:
-        counts = account.counts.apply(_count_values(plan.layout, party, codes), next(charged))
+        domain = plan.layout.grouping.domain
+        large = [np.bincount(codes[name], minlength=domain[name]) for name in plan.layout.large_of(party.name)]
+        exact = np.concatenate([np.zeros(0, np.int64), *large]).astype(np.int64)
+        counts = account.counts.apply(exact, next(charged))
     return Learned(models=models, counts=counts, people=people)
 
 
@@ -179,33 +177,30 @@ def _refused() -> RefusedError:
     return RefusedError("a party's own model is not of its own columns, or is larger than the study allows")
 
 
-def _count_values(layout: Layout, party: str, codes: Codes) -> NDArray[np.int64]:
-    """Return the exact counts of the values of a party's large columns, one after the other. Private."""
-    domain = layout.grouping.domain
-    counted = [np.bincount(codes[name], minlength=domain[name]) for name in layout.large_of(party)]
-    return np.concatenate([np.zeros(0, np.int64), *counted]).astype(np.int64)
-
-
-def sketch_columns(plan: VertimrfPlan, party: str, codes: Codes, secret: bytes, noise: Randomness) -> Sketches:
+def sketch_columns(party: Party[VertimrfPlan]) -> Sketches:
     """LocEnc by sketches: one key for each pair of columns, or as published one key for all."""
-    made = plan.account.sketches
+    plan, made = party.plan, party.plan.account.sketches
     if made is None:
         raise RefusedError("this study has no sketches")
+    advance(party, ORDER, 2 if plan.account.learned else 1)
+    secret = plan.secret.value(party)  # refuses before rows are read and anything is charged
+    codes = plan.layout.grouping.recode(read_codes(party))
+    noise = party.charge(plan.account.encoded, why="VertiMRF: sketches of all columns")
     rows = len(next(iter(codes.values())))
     digests = person_digests(derive(secret, "people"), (row.to_bytes(8, "little") for row in range(rows)))
     ranks = [np.zeros((made.repetitions, 0), np.uint16)]
-    for names, part in plan.sketched_of(party):
+    for names, part in plan.sketched_of(party.name):
         people = People(digests, np.stack([codes[name] for name in part], axis=1))
         sizes = [plan.layout.bins[name] for name in part]
         ranks.append(encode(made, pair_key(secret, names), [people], sizes, noise))
     return Sketches(ranks=np.concatenate(ranks, axis=1))
 
 
-def respond_by_column(
-    plan: VertimrfPlan, party: str, codes: Mapping[str, NDArray[np.int64]], noise: Randomness
-) -> Responses:
+def respond_by_column(party: Party[VertimrfPlan]) -> Responses:
     """LocEnc by an oracle: everybody's code of every column by randomised response."""
-    own = plan.layout.coded_of(party)
+    plan, codes = party.plan, party.plan.layout.grouping.recode(read_codes(party))
+    noise = party.charge(plan.account.encoded, why="VertiMRF: randomised responses of all columns")
+    own = plan.layout.coded_of(party.name)
     columns = [plan.account.responses[name].apply(codes[name], noise).astype(np.uint8) for name in own]
     people = np.zeros((len(next(iter(codes.values()))), 0), dtype=np.uint8)
     return Responses(codes=np.concatenate([people, *(column[:, None] for column in columns)], axis=1))
