@@ -40,4 +40,4 @@ def test_no_attack_on_the_weights_beats_the_claim() -> None:
             shown = max(shown, log(max(hit - DELTA, 1e-9) / max(miss, 1 / RUNS)))
     # an account that is far too careful, or noise that drowns all, would show next to nothing
     assert shown > 0.3
-    assert Fraction(0) < account.events[0].mu_squared
+    assert Fraction(0) < account.events[0].mu_squared  # type: ignore[union-attr]  # a Gaussian event

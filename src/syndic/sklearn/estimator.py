@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import floor, sqrt
+from math import sqrt
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
+from syndic.methods.learning.noise import SLACK, Paid, Whole, law_of
+from syndic.methods.learning.query import few_round_queries
 from syndic.model.erm.loss import Loss
 from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.second_order import UNIT, Newton, follow
-from syndic.noise import FineGaussian
-from syndic.privacy import Budget, Cost, GaussianEvent, Ledger, Unit, check_delta, curve, default_delta, mu_squared_for
-from syndic.privacy.concentrated import PICO
-from syndic.privacy.cost import ATTO
+from syndic.privacy import Budget, Cost, Event, Ledger, Unit, check_delta, curve, default_delta, mu_squared_for
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.sklearn.parameters import Number, Parametrised, declare, refuse_seeded_charge, validation
 from syndic.study import Statement
@@ -37,7 +36,6 @@ Bounds = tuple[float | Sequence[float], float | Sequence[float]]
 _INTERCEPT: Final = sqrt(0.5)
 _USUAL_REGULARISATION: Final = 0.001
 LARGEST_EPSILON: Final = 16
-_SLACK: Final = Fraction(1, ATTO)
 _DELTAS: Final = tuple(Fraction(1, 10**power) for power in range(3, 13))
 
 
@@ -57,36 +55,24 @@ class Account:
             raise InputError("delta must be above 0, because the noise is Gaussian")
 
     @cached_property
-    def noises(self) -> tuple[FineGaussian, ...]:
-        """The noise of each round; the rounds' mu^2 add up to that of the budget."""
-        rounds = range(1, self.scheme.rounds + 1)
-        whole = mu_squared_for(self.budget.epsilon, self.budget.delta, self.scheme.rounds * _SLACK)
-        return tuple(
-            FineGaussian(
-                sensitivity_squared=self.scheme.reach(number) ** 2,
-                # halves of mu^2 are what a ledger adds up, in whole units
-                mu_squared=Fraction(2 * floor(whole * self.scheme.share(number) * PICO / 2), PICO),
-                changed=self.scheme.dimension(number),
-                fraction_bits=0,
-            )
-            for number in rounds
-        )
+    def paid(self) -> tuple[Paid, ...]:
+        """The noise of each round, with its charge; the rounds' mu^2 add up to that of the budget."""
+        amount = mu_squared_for(self.budget.epsilon, self.budget.delta, self.scheme.rounds * SLACK)
+        whole = Whole(kind="mu_squared", amount=amount, apart=1)
+        return tuple(Paid(noise=law_of(whole, one), rounds=one.rounds) for one in few_round_queries(self.scheme))
 
-    @cached_property
-    def events(self) -> tuple[GaussianEvent, ...]:
-        """The privacy event of each round; its slack bounds the distance of integer noise from normal noise."""
-        each = [noise.event for noise in self.noises]
-        if max(event.slack for event in each) > _SLACK:
-            raise InputError("the noise is too small for exact integer sums: lower epsilon")
-        return tuple(GaussianEvent(mu_squared=event.mu_squared, slack=_SLACK, what=event.what) for event in each)
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The privacy event of each round."""
+        return tuple(one.event for one in self.paid)
 
     def learn(self, rows: Numbers, labels: Numbers, randomness: Randomness) -> Numbers:
         """Return the weights (model, feature) of the last iterate. Every sum has noise, so they may be public."""
 
         def ask(number: int, weights: Numbers) -> tuple[Numbers, float]:
-            noise = self.noises[number - 1]
-            noisy = noise.apply(self.scheme.sums(number, weights, rows, labels), randomness)
-            return np.asarray(noisy * UNIT, dtype=np.float64), float(noise.variance**0.5) * UNIT
+            paid = self.paid[number - 1]
+            noisy = paid.apply(self.scheme.sums(number, weights, rows, labels), randomness)
+            return np.asarray(noisy * UNIT, dtype=np.float64), float(paid.noise.variance**0.5) * UNIT
 
         return follow(self.scheme, ask)[-1]
 

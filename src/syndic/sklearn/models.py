@@ -8,8 +8,9 @@ from typing import Any, Literal, Self, final
 import numpy as np
 
 from syndic.errors import InputError
+from syndic.methods.learning.result import chances_of
 from syndic.model.erm.loss import Logistic, Squared
-from syndic.model.erm.multiclass import Softmax, one_against_others, shares
+from syndic.model.erm.multiclass import Softmax, one_against_others
 from syndic.sklearn.estimator import Numbers, PrivateLinear
 from syndic.sklearn.parameters import accuracy, r_squared, tags
 
@@ -92,12 +93,7 @@ class PrivateLogisticRegression(PrivateLinear):
     def predict_proba(self, X: Any) -> Numbers:  # noqa: N803 - scikit-learn's name
         """Return the probability of each class, for each row."""
         values = self.decision_function(X)
-        if values.ndim == 1:
-            return shares(np.column_stack([np.zeros(len(values)), values]))
-        if self.multiclass == "softmax":
-            return shares(values)
-        each = 1 / (1 + np.exp(-np.clip(values, -700, 700)))
-        return np.asarray(each / each.sum(axis=1, keepdims=True))
+        return chances_of(values.reshape(len(values), -1), softmax=self.multiclass == "softmax")
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803 - scikit-learn's name
         """Return the accuracy. It is computed from X and y without noise: if they are private, do not publish it."""

@@ -17,7 +17,6 @@ noise needs); block estimates moved into the public set after correction; rows a
 their values. `as_published` is the paper's own noise, for simulation.
 """
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from fractions import Fraction
@@ -233,8 +232,7 @@ class Estimate(Method, tag="estimate"):
         removing the person replaces at most one row.
         """
         layout = party.plan.layout
-        table = dataclasses.replace(party.table, schema=layout.schema)
-        batches = [batch[self.column].astype(np.int64) for batch in table.batches()]
+        batches = [batch[self.column].astype(np.int64) for batch in party.table.coded_by(layout.schema).batches()]
         codes = np.concatenate(batches) if batches else np.zeros(0, dtype=np.int64)
         if party.terms.unit.neighbours == "replace":
             return codes

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Boolean, Categorical, Integer, Ordinal, Real, Schema
+from syndic.data.coding import bins_of
 from syndic.errors import InputError
 from syndic.kernel import (
     ALIGNED,
@@ -162,9 +163,8 @@ def _grid(column: Any, bits: int, categories: bool) -> tuple[Any, Array, float]:
     whole = isinstance(column, Integer)
     bins = min(2**bits, column.upper - column.lower + 1) if whole else 2**bits
     fine = msgspec.structs.replace(column, bins=int(bins), edges=None, scale="linear")
-    edges = np.asarray(fine.bin_edges, dtype=np.float64)
-    values = (edges[:-1] + edges[1:] - (1 if whole else 0)) / 2
-    return fine, values, float((edges[-1] - edges[0]) / (len(edges) - 1))
+    values, lower, upper = bins_of(fine)
+    return fine, values, (upper + whole - lower) / len(values)
 
 
 def _fixed_point(statistics: Array) -> tuple[NDArray[np.int64], Array, Array]:

@@ -238,8 +238,7 @@ class Average(Method, tag="average"):
         """Sum this party's fixed-point numbers, charge the whole release, secret-share the sums between the servers."""
         plan = party.plan
         plan.two_servers.meet(party, message)
-        table = dataclasses.replace(party.table, schema=plan.fixed_point)
-        sums = table.sums()
+        sums = party.table.coded_by(plan.fixed_point).sums()
         for event in plan.events(party.name):
             party.charge(event, why="noisy averages of all parties' rows")
         return plan.two_servers.shares(party, np.array(sums, dtype=np.int64))

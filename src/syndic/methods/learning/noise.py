@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, exp, floor, isqrt, sqrt
+from math import ceil, exp, isqrt, sqrt
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -22,7 +22,7 @@ from syndic.noise import (
     LaplaceShare,
 )
 from syndic.privacy import Budget, Event, GaussianEvent, mu_squared_for, rho_for
-from syndic.privacy.concentrated import PICO
+from syndic.privacy.concentrated import part_of
 from syndic.privacy.cost import ATTO
 from syndic.random import Randomness
 
@@ -32,7 +32,7 @@ Law = FineGaussian | DiscreteGaussian | DiscreteLaplace
 
 # charged to a round for the distance of its integer noise from the normal distribution: one unit of a ledger. Steps so
 # fine need far less; a whole unit makes charges add up to the plan without rounding
-_SLACK: Final = Fraction(1, ATTO)
+SLACK: Final = Fraction(1, ATTO)
 # beyond this, e^epsilon times even that would be too much for most deltas
 _EXACT_UP_TO: Final = 16
 # noise is added to 64-bit numbers, which must not wrap
@@ -53,11 +53,11 @@ class Paid:
         event = self.noise.event
         if not isinstance(event, GaussianEvent):
             return event
-        if event.slack > _SLACK:
+        if event.slack > SLACK:
             raise InputError(
                 "the steps are too coarse for the exact account of Gaussian noise: raise clip or lower epsilon"
             )
-        return GaussianEvent(mu_squared=event.mu_squared, slack=_SLACK, what=self._words(event.what))
+        return GaussianEvent(mu_squared=event.mu_squared, slack=SLACK, what=self._words(event.what))
 
     def _words(self, what: str) -> str:
         """Return the description of an event; for many rounds, without the part of each."""
@@ -111,10 +111,9 @@ class Whole:
 
     def part(self, query: Query) -> Fraction:
         """Return what one round costs one of the parties, in whole units of a ledger."""
-        part = self.amount * query.part / self.apart
         # halves of mu^2 are what a ledger adds up
         halves = 2 if self.kind == "mu_squared" else 1
-        return Fraction(halves * floor(part * PICO / halves), PICO)
+        return halves * part_of(self.amount * query.part / self.apart, halves)
 
 
 def whole_of(noise: Noise, budgets: Iterable[Budget], rounds: int, apart: int) -> Whole:
@@ -129,7 +128,7 @@ def whole_of(noise: Noise, budgets: Iterable[Budget], rounds: int, apart: int) -
     )
     if not exact:
         return Whole(kind="rho", amount=min(rho_for(one.epsilon, one.delta) for one in budgets), apart=apart)
-    amount = min(mu_squared_for(one.epsilon, one.delta, events * _SLACK) for one in budgets)
+    amount = min(mu_squared_for(one.epsilon, one.delta, events * SLACK) for one in budgets)
     return Whole(kind="mu_squared", amount=amount, apart=apart)
 
 
@@ -170,14 +169,15 @@ def shared_noise(whole: Whole, query: Query, people: Iterable[str], who: Mapping
 
 def own_noise(wholes: Mapping[str, Whole], query: Query, largest: Mapping[str, int]) -> RoundNoise:
     """Return the noise that each party adds by itself to numbers of at most `largest`."""
-    made = {whole: _law(whole, query) for whole in set(wholes.values())}
+    made = {whole: law_of(whole, query) for whole in set(wholes.values())}
     tails = {whole: law.tail(OVERFLOW / query.dimension) for whole, law in made.items()}
     _check_bits(max(largest[name] + tails[whole] for name, whole in wholes.items()).bit_length() + 1)
     paid = {whole: Paid(noise=law, rounds=query.rounds) for whole, law in made.items()}
     return RoundNoise(query=query, charged={name: paid[whole] for name, whole in wholes.items()})
 
 
-def _law(whole: Whole, query: Query) -> Law:
+def law_of(whole: Whole, query: Query) -> Law:
+    """Return the noise of one round that a party adds by itself."""
     part, square = whole.part(query), query.reach**2
     match whole.kind:
         case "rho":

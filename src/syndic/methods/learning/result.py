@@ -129,6 +129,16 @@ def scores_of(model: LearnModel, design: Design, rows: Numbers) -> Numbers:
     return np.asarray(within @ np.array(model.coefficients).T + np.array(model.intercepts))
 
 
+def chances_of(scores: Numbers, *, softmax: bool) -> Numbers:
+    """Return the probability of each class from scores (row, model); a single model is for the second of two."""
+    if scores.shape[1] > 1 and softmax:
+        return shares(scores)
+    each = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
+    if scores.shape[1] == 1:
+        return np.column_stack([1 - each, each])
+    return np.asarray(each / each.sum(axis=1, keepdims=True))
+
+
 def read_model(folder: Path, design: Design) -> LearnResult:
     """Read back `model.json` and `path.csv`."""
     model = from_file(folder / "model.json", LearnModel)
@@ -209,13 +219,7 @@ class LinearPredictor:
         """Return the probability of each of `classes`, for a logistic or softmax loss."""
         if not self.classes or self.model.loss not in ("logistic", "softmax"):
             raise InputError(f"a model with loss {self.model.loss} has no probabilities: use predict")
-        scores = self.decision_function(rows)
-        if scores.shape[1] > 1 and self.model.loss == "softmax":
-            return shares(scores)
-        each = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
-        if scores.shape[1] == 1:
-            return np.column_stack([1 - each, each])
-        return np.asarray(each / each.sum(axis=1, keepdims=True))
+        return chances_of(self.decision_function(rows), softmax=self.model.loss == "softmax")
 
     @property
     def shortening(self) -> float:

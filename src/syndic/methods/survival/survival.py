@@ -19,6 +19,7 @@ from typing import ClassVar, Literal, final
 from msgspec import UNSET, UnsetType
 
 from syndic.data import Column, Date, Integer, Real, Schema
+from syndic.data.coding import bins_of
 from syndic.data.lists import OTHER
 from syndic.errors import InputError
 from syndic.kernel import UNDER_MASKS, Requires, Session, Terms
@@ -160,9 +161,7 @@ def _listed(column: Column) -> tuple[str, ...]:
 def _covariate(column: Column) -> Covariate:
     middles: tuple[float, ...] = ()
     if isinstance(column, Integer | Real):
-        edges = column.bin_edges.astype(float)
-        last = 1.0 if isinstance(column, Integer) else 0.0
-        middles = tuple(((edges[:-1] + edges[1:] - last) / 2).tolist())
+        middles = tuple(bins_of(column)[0].tolist())
     elif isinstance(column, Date):
         raise InputError(f"by: '{column.name}' is a date; derive a number from it, or leave it out")
     return Covariate(name=column.name, levels=_listed(column), middles=middles)

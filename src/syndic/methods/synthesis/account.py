@@ -22,7 +22,7 @@ further than the part that moves most, so sensitivities are those above, times p
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, exp, floor
+from math import ceil, exp
 from typing import Final, final
 
 import numpy as np
@@ -36,7 +36,7 @@ from syndic.model.markov.parity import most_flipped
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
 from syndic.privacy import Cost, GaussianEvent, Unit, mu_squared_for
-from syndic.privacy.concentrated import PICO
+from syndic.privacy.concentrated import part_of
 from syndic.privacy.cost import ATTO
 from syndic.random import Randomness
 
@@ -256,7 +256,7 @@ def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int,
         parts=parts,
     )
     # a ledger counts mu^2 / 2 in units of 1e-12: rounds are cut to them, and never add up to more
-    rounds = [Fraction(2 * floor(part / unit.parties / 2 * PICO), PICO) for part in cut(whole)]
+    rounds = [2 * part_of(part, 2 * unit.parties) for part in cut(whole)]
     events = tuple(account.planned(part, place) for place, part in enumerate(rounds, 1))
     return replace(account, events=events)
 

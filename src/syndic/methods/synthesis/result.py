@@ -16,6 +16,7 @@ from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import Result, Session, read_table
 from syndic.kernel.result import unreadable
+from syndic.methods.histogram.tables import cells_of
 from syndic.methods.synthesis.expected import reliability_of
 from syndic.methods.synthesis.trust import Reliability
 from syndic.model.markov import Adaptive, Grouping, MarkovField, Measurement, Synthesis
@@ -174,7 +175,7 @@ class SyntheticTable(Result):
         return {
             "synthetic.parquet": self.table,
             "model.npz": self.model.fitted.field,
-            "tables.parquet": cells_of(self.tables),
+            "tables.parquet": cells_of((one.names, one.values) for one in self.tables),
             "synthesis.json": self.note,
         }
 
@@ -260,20 +261,6 @@ def read_cells(folder: Path, shapes: Sequence[tuple[int, ...]], note: str) -> li
     return [part.reshape(shape) for part, shape in zip(np.split(counts, ends[:-1]), shapes, strict=True)]
 
 
-def cells_of(tables: Sequence[Measurement]) -> pa.Table:
-    """Return the noisy counts of tables as one table, a row for each cell."""
-    sizes = [one.values.size for one in tables]
-    # one table may have been opened in two rounds, so a name alone does not tell them apart
-    return pa.table(
-        {
-            "number": np.repeat(np.arange(1, len(sizes) + 1, dtype=np.int32), sizes),
-            "table": pa.array(np.repeat([" x ".join(one.names) for one in tables], sizes)).dictionary_encode(),
-            "cell": np.concatenate([np.arange(size) for size in sizes]),
-            "count": np.concatenate([one.values.ravel() for one in tables]),
-        }
-    )
-
-
 def _code(column: Column, value: Any) -> int:
     """Return the code of a value that a person gives; None is missing."""
     try:
@@ -315,7 +302,11 @@ class PublishedRows(Result):
 
     def files(self) -> Mapping[str, Any]:
         """Return `synthetic.parquet`, the noisy counts `tables.parquet`, and `rows.json`."""
-        return {"synthetic.parquet": self.table, "tables.parquet": cells_of(self.tables), "rows.json": self.note}
+        return {
+            "synthetic.parquet": self.table,
+            "tables.parquet": cells_of((one.names, one.values) for one in self.tables),
+            "rows.json": self.note,
+        }
 
     def summary(self) -> Mapping[str, Any]:
         """Return a few facts about the rows and what they were made from."""

@@ -98,7 +98,7 @@ def oracle_account(layout: Layout, budget: Budget, shares: Shares) -> Account:
         epsilon, mu_squared = pure, mu_pure
         event: Event = PureEvent(epsilon=columns * pure, what=_responses(columns, pure))
     else:
-        epsilon, mu_squared = concentrated, _half_steps(2 * whole * rest)
+        epsilon, mu_squared = concentrated, 2 * part_of(2 * whole * rest, 2)
         event = ConcentratedEvent(rho=columns * concentrated**2 / 2, what=_responses(columns, concentrated))
     if epsilon <= 0:
         raise InputError(f"the budget leaves nothing for {columns} randomised responses per person: raise epsilon")
@@ -126,10 +126,10 @@ def _with_gaussian(
     counts: FineGaussian | None = None
     if shares.local:
         each = mu_squared * shares.local / gaussian / sum(map(len, layout.held.values()))
-        local = {name: _half_steps(each * len(columns)) for name, columns in layout.held.items()}
+        local = {name: 2 * part_of(each * len(columns), 2) for name, columns in layout.held.items()}
         learned.append(local_event(local))
     if shares.values:
-        counts = _counts(layout, _half_steps(mu_squared * shares.values / gaussian))
+        counts = _counts(layout, 2 * part_of(mu_squared * shares.values / gaussian, 2))
         learned.append(counts.event)
     account = Account(
         local=local,
@@ -171,11 +171,6 @@ def _slack(layout: Layout, shares: Shares, mu_squared: Fraction) -> Fraction:
     slack = len(layout.held) * local_slack(mu_squared) if shares.local else Fraction(0)
     slack += _counts(layout, mu_squared).event.slack if shares.values else Fraction(0)
     return Fraction(ceil(slack * ATTO), ATTO)
-
-
-def _half_steps(mu_squared: Fraction) -> Fraction:
-    """Return mu^2 rounded down to what a ledger can add up: its half in whole units."""
-    return Fraction(2 * floor(mu_squared / 2 * PICO), PICO)
 
 
 def _search(start: SketchPlan, layout: Layout, *, epsilon: float, delta: float) -> SketchPlan:
