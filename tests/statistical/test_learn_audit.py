@@ -17,7 +17,7 @@ from syndic.data import Boolean, Instead, Integer, Schema
 from syndic.document import from_builtins, to_builtins
 from syndic.methods.learning.noise import RoundNoise
 from syndic.methods.learning.plan import LearnPlan
-from syndic.methods.learning.rows import PartyRows
+from syndic.methods.learning.query import PartyRows
 from syndic.noise import FineGaussianShare
 from syndic.random import SystemRandomness, generator
 from syndic.study import Study
@@ -83,7 +83,7 @@ def telling(of: Study, label: int, colluding: tuple[str, ...] = ()) -> float:
     result, carrier = open_run(of, label)
     path, scheme = np.asarray(result.path), of.plan_as(LearnPlan).scheme
     rate, penalty = scheme.rate, scheme.regularisation  # type: ignore[attr-defined]  # a descent
-    sums = (path[:-1] * (1 - rate * penalty) - path[1:]) / rate * scheme.people / scheme.query(1).unit
+    sums = (path[:-1] * (1 - rate * penalty) - path[1:]) / rate * scheme.people / scheme.queries[0].unit
     for name in colluding:
         sums = sums - np.stack(carrier.members[name].drawn)
     return -float(sums.sum())
@@ -148,7 +148,7 @@ FEATURES = 64
 def model_steps(of: Study, label: int) -> NDArray[np.float64]:
     """Return the exact average of models for one of the two data sets."""
     plan = of.plan_as(LearnPlan)
-    query = plan.scheme.query(1)
+    query = plan.scheme.queries[0]
     total = np.zeros(FEATURES)
     for place, party in enumerate(of.parties):
         data = codes(FEATURES, label if party.name == "p0" else 1, other=place % 2)

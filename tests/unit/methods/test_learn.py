@@ -13,8 +13,8 @@ from scipy.stats import norm
 from support import charges, read_back, rows
 from syndic import plan
 from syndic.data import Table, open_source
+from syndic.methods.learning.query import batches
 from syndic.methods.learning.result import LearnResult, weights_of
-from syndic.methods.learning.rows import batches
 from syndic.model.erm.loss import Logistic, Objective, Squared
 from syndic.model.erm.multiclass import JointObjective
 from syndic.privacy import Budget, Cost, joint_cost

@@ -23,8 +23,7 @@ from syndic.errors import InputError
 from syndic.kernel import Call, Delivery, Node, Reply, answer, decode, encode, run
 from syndic.methods.learning.learn import Ask
 from syndic.methods.learning.plan import LearnPlan, plan_of
-from syndic.methods.learning.query import FewRoundQuery
-from syndic.methods.learning.rows import Rows, batches
+from syndic.methods.learning.query import FewRoundQuery, Rows, batches
 from syndic.methods.learning.scheme import FewSums
 from syndic.model.erm import posterior
 from syndic.model.erm.loss import Logistic
@@ -118,7 +117,7 @@ def worst(options: str, *, neighbours: str, rows: int = 1, parties: int = 1, mes
     assert isinstance(plan.scheme, FewSums)
     (batch,) = batches(plan.design, Table(schema=plan.design.schema, source=open_source(people(12))))
     found, draws = defaultdict[str, float](float), np.random.default_rng(5)
-    for noise, (query, _) in zip(plan.noise, plan.scheme.stages, strict=True):
+    for noise, query in zip(plan.noise, plan.scheme.queries, strict=True):
         share, event = noise.charged["p0"].noise, noise.charged["p0"].event
         assert isinstance(share, FineGaussianShare)
         assert isinstance(query, FewRoundQuery)

@@ -12,8 +12,8 @@ from support import charges, read_back, rows
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError, RefusedError
 from syndic.methods.learning.learn import Ask, Learn, _noise
+from syndic.methods.learning.query import batches
 from syndic.methods.learning.result import LearnResult, LinearPredictor
-from syndic.methods.learning.rows import batches
 from syndic.mpc.masked_sum import SumCoordinator
 from syndic.privacy import Cost, GaussianEvent
 from syndic.study import simulate
@@ -43,7 +43,7 @@ def test_the_rounds_are_charged_the_whole_budget_by_their_shares(unit: str) -> N
     assert len(events) == plan.scheme.rounds == 11
     assert 0.999 < float(Cost.of(events).epsilon(of.budget.delta)) / float(of.budget.epsilon) <= 1
     costs = [float(event.mu_squared) for event in events if isinstance(event, GaussianEvent)]
-    assert costs == pytest.approx([float(query.part) * sum(costs) for query, _ in plan.scheme.stages], rel=1e-6)
+    assert costs == pytest.approx([float(query.part) * sum(costs) for query in plan.scheme.queries], rel=1e-6)
 
 
 def test_a_party_refuses_what_has_another_shape_or_is_not_finite() -> None:

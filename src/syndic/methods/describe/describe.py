@@ -34,7 +34,6 @@ from syndic.kernel import (
     UNDER_MASKS,
     Adversary,
     Disclosure,
-    Requires,
     Session,
     Terms,
     groups_of,
@@ -53,7 +52,7 @@ from syndic.methods.describe.opened import (
     is_number,
 )
 from syndic.methods.describe.result import DescribeResult, read_describe
-from syndic.methods.histogram.marginals import CountsTables, Marginals, check_counted, room_for
+from syndic.methods.histogram.marginals import ONE_ROW, CountsTables, Marginals, check_counted, room_for
 from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share, share_of
 from syndic.methods.layout import Parts, TableLayout, layout_of
 from syndic.model.describe import Kind
@@ -193,15 +192,7 @@ class Describe(CountsTables, tag="describe"):
             servers=self.servers or (),
         )
 
-    # public bounds on people, delta for Gaussian noise, and one row for each person
-    requires = Requires(
-        people="bound",
-        delta="Gaussian noise",
-        rows=1,
-        because="intervals are for people, each with one row",
-        any_cut=True,
-        averages=True,
-    )
+    requires = msgspec.structs.replace(ONE_ROW, because="intervals are for people, each with one row")
 
     def plan(self, terms: Terms) -> DescribePlan:
         """Work out the sums that are needed, calibrate the noise to all of them, and size the ring."""

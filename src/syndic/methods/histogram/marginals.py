@@ -62,6 +62,9 @@ from syndic.mpc.ring import OVERFLOW, ring_for
 from syndic.mpc.threeserver import check_servers
 from syndic.noise import SkellamShare
 
+ONE_ROW = Requires(people="bound", delta="Gaussian noise", rows=1, any_cut=True, averages=True)
+"""Requirements of a method that opens tables with Gaussian noise, in which a person has one row."""
+
 
 class CountsTables(ProductSteps):
     """The parties' steps of a method that opens one sum of tables, over any cut; keys are those of sum and product."""
