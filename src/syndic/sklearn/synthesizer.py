@@ -98,7 +98,8 @@ class Synthesizer(Parametrised, abc.ABC):
         release = self._charged(study, sources) if charged else simulate(study, sources, seed=self.seed)
         self.release_: Release = release
         self.statement_: Statement = release.statement
-        self._library = _library_of(next(iter(sources.values())))
+        # of the first frame: samples are frames of the same library
+        self._library = type(next(iter(sources.values()))).__module__.partition(".")[0]
         return self
 
     def _fitted(self) -> Release:
@@ -278,8 +279,3 @@ class MarkovSynthesizer(Synthesizer):
         """Return the expected number of rows for each combination of values, in a column `count`. Costs nothing."""
         table: pa.Table = self.model_.table(tuple(columns))
         return self._as_fitted(ReleasedTable(table))
-
-
-def _library_of(source: Any) -> str:
-    """Return the name of the library that a frame comes from."""
-    return type(source).__module__.partition(".")[0]

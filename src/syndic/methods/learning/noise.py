@@ -57,15 +57,14 @@ class Paid:
             raise InputError(
                 "the steps are too coarse for the exact account of Gaussian noise: raise clip or lower epsilon"
             )
-        return GaussianEvent(mu_squared=event.mu_squared, slack=SLACK, what=self._words(event.what))
-
-    def _words(self, what: str) -> str:
-        """Return the description of an event; for many rounds, without the part of each."""
-        if self.rounds == 1:
-            return what
-        if isinstance(self.noise, FineGaussianShare):
-            return self.noise.described("Gaussian noise", self.noise.honest)
-        return "Gaussian noise"
+        what, noise = event.what, self.noise
+        if self.rounds > 1:  # without the part of each round
+            what = (
+                noise.described("Gaussian noise", noise.honest)
+                if isinstance(noise, FineGaussianShare)
+                else "Gaussian noise"
+            )
+        return GaussianEvent(mu_squared=event.mu_squared, slack=SLACK, what=what)
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
         """Return the values with noise."""
