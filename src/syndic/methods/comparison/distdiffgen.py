@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from syndic.data import decode_codes
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import PARTNERS, SAME_PEOPLE, Message, Nothing, Party, Session, Terms, encode, step
+from syndic.methods.comparison import DEALT
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan, Taxonomy
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
@@ -102,10 +103,7 @@ class Distdiffgen(RoundProductSteps, tag="distdiffgen"):
     title: ClassVar[str] = "Two-party specialisation along taxonomy trees, for a class"
     paper: ClassVar[str] = "after DistDiffGen, Mohammed et al. 2014; triples after Beaver 1991"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
-    trust: ClassVar[str] = (
-        "semi-honest: every role follows the protocol, and the coordinator, who deals the triples, colludes with no "
-        "party; unless the study lists identities, the coordinator must not forge keys"
-    )
+    trust: ClassVar[str] = DEALT
 
     label: str
     specialisations: int = 10

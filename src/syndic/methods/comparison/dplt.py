@@ -39,6 +39,7 @@ from syndic.data import Coded, Domain, Table, decode_codes
 from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
 from syndic.kernel import SAME_PEOPLE, Message, Nothing, Party, Session, Terms, schema_of, step
+from syndic.methods.comparison import DEALT
 from syndic.methods.comparison.dplt_plan import (
     GAP_SENSITIVITY,
     DpltPlan,
@@ -105,10 +106,7 @@ class Dplt(ProductSteps, tag="dplt"):
     title: ClassVar[str] = "Latent tree over columns of different parties"
     paper: ClassVar[str] = "after DPLT, Tang et al. 2021; Ver Steeg and Galstyan 2014; triples after Beaver 1991"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
-    trust: ClassVar[str] = (
-        "semi-honest: every role follows the protocol, and the coordinator, who deals the triples, colludes with no "
-        "party; unless the study lists identities, the coordinator must not forge keys"
-    )
+    trust: ClassVar[str] = DEALT
 
     group: int = 4
     group_cells: int | None = None

@@ -45,7 +45,7 @@ class CutRound:
 
     @property
     def multiplied(self) -> SecureProduct:
-        """The product of a round that has one, since each of its tables or some of them are of two parties."""
+        """The product of a round that is known to have tables of two parties."""
         assert self.product is not None  # noqa: S101 (so planned)
         return self.product
 
