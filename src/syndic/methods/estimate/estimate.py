@@ -51,7 +51,6 @@ from syndic.methods.estimate.result import (
     GroupEstimate,
     NoisyMean,
     PublishedLaplace,
-    group_estimate,
     members_of,
     parts_of,
 )
@@ -288,8 +287,17 @@ class Estimate(Method, tag="estimate"):
         )
 
     def _estimate(self, name: str, plan: EstimatePlan, means: tuple[NoisyMean, ...]) -> GroupEstimate:
-        people = sum(one.people for one in means)
-        return group_estimate(name, people, plan.combined(means), plan.layout.model, self.confidence)
+        """Return the estimate of a group of parties, with its intervals."""
+        found = plan.combined(means)
+        lower, upper = found.interval(self.confidence, plan.layout.model)
+        return GroupEstimate(
+            of=name,
+            people=sum(one.people for one in means),
+            estimate=tuple(found.theta.tolist()),
+            standard_error=tuple(found.standard_error.tolist()),
+            lower=tuple(lower.tolist()),
+            upper=tuple(upper.tolist()),
+        )
 
     def read(self, plan: EstimatePlan, folder: Path) -> EstimatesResult:
         """Read back `estimates.json`."""

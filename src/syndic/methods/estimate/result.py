@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel import Result
-from syndic.model.families.estimate import Estimated, Model, Noisy
+from syndic.model.families.estimate import Noisy
 from syndic.model.families.family import Array
 from syndic.privacy import PureEvent
 from syndic.privacy.concentrated import PICO
@@ -122,19 +122,6 @@ def stacked(means: Sequence[NoisyMean], unit: Array) -> Noisy:
         noise=np.stack([one.noise for one in means]),
         peaked=np.array([one.peaked for one in means]),
         unit=unit,
-    )
-
-
-def group_estimate(name: str, people: int, estimated: Estimated, model: Model, confidence: float) -> GroupEstimate:
-    """Return the estimate of one group with its intervals."""
-    lower, upper = estimated.interval(confidence, model)
-    return GroupEstimate(
-        of=name,
-        people=people,
-        estimate=tuple(estimated.theta.tolist()),
-        standard_error=tuple(estimated.standard_error.tolist()),
-        lower=tuple(lower.tolist()),
-        upper=tuple(upper.tolist()),
     )
 
 
