@@ -8,18 +8,10 @@ from numpy.typing import NDArray
 
 from syndic.kernel import Method, Nothing, Party, step
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import (
-    ProductChallenge,
-    ProductInbox,
-    ProductKey,
-    ProductOpening,
-    ProductProof,
-    ProductStart,
-    ProductTurn,
-)
+from syndic.mpc.product_messages import ProductChallenge, ProductInbox, ProductOpening, ProductProof, ProductTurn
 
 
-class ProductSteps(Method):
+class PlainProductSteps(Method):
     """A method says which product is next and what the rows of a party's matrix are; its keys are the product's."""
 
     @abc.abstractmethod
@@ -36,20 +28,20 @@ class ProductSteps(Method):
         return self.product_at(party).mask(party, message, partial(self.product_rows, party))
 
     @step(reveals="sealed")
+    def product_multiplied(self, party: Party, message: ProductInbox) -> Nothing:
+        """Multiply the chunk by every partner's masked rows."""
+        return self.product_at(party).multiply(party, message, partial(self.product_rows, party))
+
+
+class ProductSteps(PlainProductSteps):
+    """The same where parties prove their rows."""
+
+    @step(reveals="sealed")
     def product_proved(self, party: Party, message: ProductChallenge) -> ProductProof:
         """Prove that the masked rows of one chunk are one-hot, or not too long."""
         return self.product_at(party).prove(party, message, partial(self.product_rows, party))
 
     @step(reveals="sealed")
     def product_multiplied(self, party: Party, message: ProductInbox) -> Nothing:
-        """Check the partners' proofs of the chunk, if any, and multiply it by their masked rows."""
+        """Check the partners' proofs of the chunk and multiply it by their masked rows."""
         return self.product_at(party).multiply(party, message, partial(self.product_rows, party))
-
-
-class RoundProductSteps(ProductSteps):
-    """The same where every round has a product of its own, so that its keys are no part of the plan."""
-
-    @step(reveals="public")
-    def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
-        """Store the dealer's seed, make a key pair, publish the public key."""
-        return self.product_at(party).product_keys(party, message)

@@ -41,7 +41,7 @@ from syndic.methods.comparison import DEALT
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan, Taxonomy
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
-from syndic.methods.product_steps import RoundProductSteps
+from syndic.methods.product_steps import PlainProductSteps
 from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.cut import CutRound
 from syndic.methods.synthesis.result import PublishedRows, RowsNote, notes_of, read_rows
@@ -54,6 +54,7 @@ from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_messages import ProductKey, ProductStart
 from syndic.random import generator
 
 _CUT = "groups of the leaves"
@@ -90,7 +91,7 @@ class SplitNote(RowsNote):
 
 
 @final
-class Distdiffgen(RoundProductSteps, tag="distdiffgen"):
+class Distdiffgen(PlainProductSteps, tag="distdiffgen"):
     """Parameters of the two-party specialisation.
 
     `label`: the class, a column that both parties have. `specialisations`: how many groups are replaced by their
@@ -215,6 +216,11 @@ class Distdiffgen(RoundProductSteps, tag="distdiffgen"):
         batches = party.table.batches(plan.domain(party.name, cut).names)
         width = plan.width(party.name, cut) - 1
         return hot_rows(batches, lambda coded: [plan.cells(party.name, cut, coded)], (width,), (start, stop))
+
+    @step(reveals="public")
+    def product_keys(self, party: Party[DistdiffgenPlan], message: ProductStart) -> ProductKey:
+        """Store the dealer's seed, make a key pair, publish the public key."""
+        return self.product_at(party).product_keys(party, message)
 
     @step(reveals="masked")
     def count_leaves(self, party: Party[DistdiffgenPlan], message: Nothing) -> SumMasked:

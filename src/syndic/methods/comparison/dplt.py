@@ -51,7 +51,7 @@ from syndic.methods.comparison.dplt_plan import (
 )
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
-from syndic.methods.product_steps import ProductSteps
+from syndic.methods.product_steps import PlainProductSteps
 from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.model.latent.groups import Latent, latent_of, packed, regrouped
@@ -93,7 +93,7 @@ class LatentNote(RowsNote):
 
 
 @final
-class Dplt(ProductSteps, tag="dplt"):
+class Dplt(PlainProductSteps, tag="dplt"):
     """Parameters of the latent tree.
 
     `group`: the most columns of a group. `group_cells`: the most combinations of their values; by default as many as

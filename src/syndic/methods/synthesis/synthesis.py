@@ -57,7 +57,7 @@ from syndic.kernel import (
     step,
 )
 from syndic.methods.layout import COORDINATOR, Names, noise_shares
-from syndic.methods.product_steps import RoundProductSteps
+from syndic.methods.product_steps import ProductSteps
 from syndic.methods.synthesis.account import RoundNoise, account_of
 from syndic.methods.synthesis.cut import CutReach, limit_traffic, most_held
 from syndic.methods.synthesis.measure import Question, answer_of
@@ -74,14 +74,14 @@ from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSums, SumCoordinator, SumMasked
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import Served, ServerTurn
+from syndic.mpc.product_messages import ProductKey, ProductStart, Served, ServerTurn
 from syndic.mpc.threeserver import ServedProduct, check_servers
 
 _ASKED = "round asked"
 
 
 @final
-class Synthesis(RoundProductSteps, tag="synthesis"):
+class Synthesis(ProductSteps, tag="synthesis"):
     """Parameters of the synthesis.
 
     `selector`: how tables are chosen, "one_shot" at once or "adaptive" over several rounds. `rounds`: how many of
@@ -228,6 +228,11 @@ class Synthesis(RoundProductSteps, tag="synthesis"):
         asked, reach = party.recall(_ASKED, Question), party.plan.reach
         assert reach is not None  # noqa: S101 (these steps are asked of parties that multiply only)
         return reach.round_of(asked).layout.rows(party, (start, stop), _own_groups(party, asked).recode)
+
+    @step(reveals="public")
+    def product_keys(self, party: Party[SynthesisPlan], message: ProductStart) -> ProductKey:
+        """Take the dealer's seed, make a key pair, publish the public key."""
+        return self.product_at(party).product_keys(party, message)
 
     @step(reveals="sealed")
     def product_served(self, party: Party[SynthesisPlan], message: ServerTurn) -> Served:
