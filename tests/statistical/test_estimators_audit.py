@@ -10,7 +10,7 @@ from syndic.model.erm.loss import JointObjective, Logistic
 from syndic.model.erm.second_order import Newton
 from syndic.privacy import Budget, Unit
 from syndic.random import SimulationRandomness
-from syndic.sklearn.account import Account
+from syndic.sklearn.estimator import Account
 
 pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
@@ -39,4 +39,4 @@ def test_no_attack_on_the_weights_beats_the_claim() -> None:
             shown = max(shown, log(max(hit - DELTA, 1e-9) / max(miss, 1 / RUNS)))
     # an account that is far too careful, or noise that drowns all, would show next to nothing
     assert shown > 0.3
-    assert Fraction(0) < account.events[0].mu_squared
+    assert Fraction(0) < account.events[0].mu_squared  # type: ignore[union-attr]  # a Gaussian event

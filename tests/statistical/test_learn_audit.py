@@ -15,9 +15,9 @@ from scipy import stats
 
 from syndic.data import Boolean, Instead, Integer, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.methods.learning.noise import SharedNoise
+from syndic.methods.learning.noise import RoundNoise
 from syndic.methods.learning.plan import LearnPlan
-from syndic.methods.learning.rows import PartyRows
+from syndic.methods.learning.query import PartyRows
 from syndic.noise import FineGaussianShare
 from syndic.random import SystemRandomness, generator
 from syndic.study import Study
@@ -83,16 +83,14 @@ def telling(of: Study, label: int, colluding: tuple[str, ...] = ()) -> float:
     result, carrier = open_run(of, label)
     path, scheme = np.asarray(result.path), of.plan_as(LearnPlan).scheme
     rate, penalty = scheme.rate, scheme.regularisation  # type: ignore[attr-defined]  # a descent
-    sums = (path[:-1] * (1 - rate * penalty) - path[1:]) / rate * scheme.people / scheme.query(1).unit
+    sums = (path[:-1] * (1 - rate * penalty) - path[1:]) / rate * scheme.people / scheme.queries[0].unit
     for name in colluding:
         sums = sums - np.stack(carrier.members[name].drawn)
     return -float(sums.sum())
 
 
-def shared(of: Study) -> SharedNoise:
-    noise = of.plan_as(LearnPlan).noise_at(1)
-    assert isinstance(noise, SharedNoise)
-    return noise
+def shared(of: Study) -> RoundNoise:
+    return of.plan_as(LearnPlan).noise_at(1)
 
 
 def reached(one: NDArray[np.float64], other: NDArray[np.float64], delta: float = DELTA) -> float:
@@ -135,7 +133,7 @@ def test_the_noise_left_after_collusion_is_what_the_claim_needs() -> None:
         _, carrier = open_run(of, 1)
         noise += [carrier.members[name].drawn for name in ("p0", "p2")]
     left = np.array([np.array(a) + np.array(b) for a, b in zip(noise[::2], noise[1::2], strict=True)]).ravel()
-    share = shared(of).share
+    share = shared(of).charged["p0"].noise
     needed = float(share.sensitivity_squared / share.mu_squared)  # type: ignore[union-attr]  # exact at this budget
     ratio = float((left.astype(np.float64) ** 2).mean()) / needed
     least, most = (stats.chi2.ppf(chance, len(left)) / len(left) for chance in (MISS, 1 - MISS))
@@ -150,7 +148,7 @@ FEATURES = 64
 def model_steps(of: Study, label: int) -> NDArray[np.float64]:
     """Return the exact average of models for one of the two data sets."""
     plan = of.plan_as(LearnPlan)
-    query = plan.scheme.query(1)
+    query = plan.scheme.queries[0]
     total = np.zeros(FEATURES)
     for place, party in enumerate(of.parties):
         data = codes(FEATURES, label if party.name == "p0" else 1, other=place % 2)
@@ -183,7 +181,7 @@ def test_laplace_coordinates_as_published_are_caught() -> None:
 
 def test_the_sound_release_of_a_model_stays_within_epsilon() -> None:
     of = study(FEATURES, 2, scheme="mpc_out", regularisation=20.0)
-    query, share = shared(of).query, shared(of).share
+    query, share = shared(of).query, shared(of).charged["p0"].noise
     exact = model_steps(of, 1), model_steps(of, 0)
     # one of two parties colludes and knows its share: one share is left
     seen = [model + share.draw((4000, FEATURES), SystemRandomness()) * query.unit for model in exact]

@@ -13,9 +13,15 @@ import pytest
 from scipy import stats
 
 from syndic.methods.vertimrf.sketch.cost import sketch_delta
-from syndic.methods.vertimrf.sketch.encode import People, encode, largest_ranks, person_digests
+from syndic.methods.vertimrf.sketch.encode import (
+    People,
+    SketchPlan,
+    encode,
+    largest_ranks,
+    person_digests,
+    printed_plan,
+)
 from syndic.methods.vertimrf.sketch.estimate import cell_table, likeliest
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic_lab.audit.parts import log_ratios
 from syndic_lab.encodings import harmonic

@@ -15,8 +15,8 @@ from syndic.data import Schema
 from syndic.methods.comparison.distdiffgen import SplitNote
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
 from syndic.methods.comparison.dplt import LatentNote
-from syndic.methods.comparison.glued_plan import GluedPlan
-from syndic.methods.comparison.glued_result import PublishedRows
+from syndic.methods.comparison.glued import GluedPlan
+from syndic.methods.synthesis.result import PublishedRows
 from syndic.model.latent.diffgen import max_scores
 from syndic.study import simulate
 

@@ -11,8 +11,8 @@ import scipy
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
+from syndic.methods.vertimrf.sketch.encode import SketchPlan
 from syndic.methods.vertimrf.sketch.estimate import cell_table
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.noise.response import RandomisedResponse
 from syndic.privacy import Budget, PureEvent, pure_for
 

@@ -12,8 +12,8 @@ from syndic.advice.scale import listed
 from syndic.data.coding import bins_of
 from syndic.data.schema import Column
 from syndic.kernel import Group
-from syndic.methods.describe.blocks import ONE, Readings
 from syndic.methods.describe.describe import DescribePlan
+from syndic.methods.describe.opened import ONE, Readings
 from syndic.methods.describe.result import DescribeResult, Row
 from syndic.model.describe.sums import Floats
 

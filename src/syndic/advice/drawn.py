@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from math import hypot, sqrt
 from statistics import fmean
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from syndic.advice.advice import PublishedError
 from syndic.advice.assume import Assumptions
 from syndic.data import Domain
-from syndic.methods.comparison.glued_plan import GluedPlan
+from syndic.methods.comparison.glued import GluedPlan
 from syndic.methods.histogram.homm import HommPlan
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.expected import HIDDEN, USUAL
@@ -56,7 +56,7 @@ def forecast_homm(public: Public) -> list[PublishedError]:
     plan = public.study.plan_as(HommPlan)
     domain, even = public.domain, public.people / len(plan.noise)
     size = {name: schema.domain.size for name, schema in plan.schemas.items()}
-    variance = {name: _deviation(noise) ** 2 for name, noise in plan.noise.items()}
+    variance = {name: float(noise.variance) for name, noise in plan.noise.items()}
     added = {name: _of_nobody(plan, name) for name in plan.noise}
     errors, nobody = [], sum(added.values())
     for pair in islice(combinations(domain.names, 2), _PAIRS) if len(domain) > 1 else [domain.names]:
@@ -81,11 +81,7 @@ def forecast_homm(public: Public) -> list[PublishedError]:
 def _of_nobody(plan: HommPlan, party: str) -> float:
     """Return about how many rows a party's noise alone makes."""
     kept = plan.sparse(party)
-    return 0.0 if kept is None else kept.expected_survivors * (plan.at_least + _deviation(plan.noise[party]))
-
-
-def _deviation(noise: Any) -> float:
-    return float(noise.variance**0.5) if hasattr(noise, "variance") else sqrt(2) / float(noise.epsilon)
+    return 0.0 if kept is None else kept.expected_survivors * (plan.at_least + plan.noise[party].variance ** 0.5)
 
 
 def forecast_synthesis(public: Public) -> list[PublishedError]:

@@ -14,8 +14,7 @@ from syndic.advice.assume import Assumptions
 from syndic.advice.scale import listed
 from syndic.advice.vertical_people import CROWDS, Codes, made_up
 from syndic.methods.learning.plan import LearnPlan
-from syndic.methods.learning.query import ModelQuery
-from syndic.methods.learning.rows import PartyRows, batches
+from syndic.methods.learning.query import ModelQuery, PartyRows, batches
 from syndic.methods.learning.scheme import Averaging, Iterate, Opened
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.solve import minimise

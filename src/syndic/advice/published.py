@@ -33,7 +33,7 @@ from syndic.data.schema import Column
 from syndic.errors import InputError, SyndicError
 from syndic.kernel import PARTNERS, Plan
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
-from syndic.methods.comparison.glued_plan import GluedPlan
+from syndic.methods.comparison.glued import GluedPlan
 from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.estimate.plan import EstimatePlan
 from syndic.methods.histogram.average import AveragePlan

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from syndic.advice.vertical_people import Codes
 from syndic.kernel import schema_of
 from syndic.methods import Vertimrf
-from syndic.methods.vertimrf.coordinator import fitted_of
+from syndic.methods.vertimrf.messages import fitted_of, model_of, own_model
 from syndic.methods.vertimrf.model.tables import OracleTables
-from syndic.methods.vertimrf.party import model_of, own_model
 from syndic.methods.vertimrf.plan import Account, Layout, VertimrfPlan
 from syndic.methods.vertimrf.sketch.estimate import cell_error
 from syndic.random import SimulationRandomness

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.advice.vertical_people import Codes
-from syndic.methods.comparison.glued_plan import GluedPlan
+from syndic.methods.comparison.glued import GluedPlan
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, RoundLimits

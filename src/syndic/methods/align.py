@@ -165,10 +165,7 @@ class AlignPlan(Plan):
             ),
         )
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a run", "raise the limits, or lower the parties' bounds `people`"
+    too_large = ("a run", "raise the limits, or lower the parties' bounds `people`")
 
     @property
     def disclosure(self) -> Disclosure:
@@ -178,6 +175,11 @@ class AlignPlan(Plan):
         bound, told = max(max(each.bounds.values()) for each in sets), sets[0].told
         common = "how many people are common" + (" in each set of parties" if several else "")
         who = "who the common people are" + (" in its sets" if several else "")
+        absences = (
+            "against a party that brings ids of people it does not have: those found are kept out of later sets",
+            "why a person is absent from a later set: whoever knows that all parties of the set have the person learns "
+            "that one of them found the person in an earlier set, and so at other parties",
+        )
         return Disclosure(
             sees={
                 "coordinator": "the bounds in the study"
@@ -200,7 +202,7 @@ class AlignPlan(Plan):
                 "parties that collude: they learn whether all other parties have an id that one of them brought; with "
                 "two parties each learns that anyway",
                 *_active_attacks(self.intersection),
-                *(_absences() if several else ()),
+                *(absences if several else ()),
                 *_overlaps(self.intersection),
                 f"against a party that brings ids of people it does not have: it learns which of them all other "
                 f"parties have, for as many ids as its bound, {bound:,} at most" + (" in each set" if several else ""),
@@ -253,18 +255,16 @@ class Align(Method, tag="align"):
         """The rule by which ids are read."""
         return IdRule(spelling=self.spelling, duplicates=self.duplicates)
 
-    @property
-    def requires(self) -> Requires:
-        """Two or more parties, each with a public bound on its ids, which hides their number."""
-        return Requires(
-            people="bound",
-            columns="any",
-            neighbours="replace",
-            rows=1,
-            parties=1,
-            because="an alignment shows which people are in the data",
-            least_parties=2,
-        )
+    # two or more parties, each with a public bound on its ids, which hides their number
+    requires = Requires(
+        people="bound",
+        columns="any",
+        neighbours="replace",
+        rows=1,
+        parties=1,
+        because="an alignment shows which people are in the data",
+        least_parties=2,
+    )
 
     def plan(self, terms: Terms) -> AlignPlan:
         """Compute the sizes of points and tables from the bounds."""
@@ -350,14 +350,6 @@ def _active_attacks(sets: PrivateIntersections) -> tuple[str, ...]:
         sizes: several and max(counts) > 2 and not sets.sets[0].told,
     }
     return tuple(text for text, is_possible in found.items() if is_possible)
-
-
-def _absences() -> tuple[str, ...]:
-    return (
-        "against a party that brings ids of people it does not have: those found are kept out of later sets",
-        "why a person is absent from a later set: whoever knows that all parties of the set have the person learns "
-        "that one of them found the person in an earlier set, and so at other parties",
-    )
 
 
 def _overlaps(sets: PrivateIntersections) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import Pair
 from syndic.mpc.proof import POINTS
 from syndic.mpc.ring import Residues
+from syndic.mpc.threeserver import product_by
 from syndic.mpc.triple import ProductSizes, product_sizes
 from syndic.privacy import Event
 from syndic.random import Randomness
@@ -182,12 +183,89 @@ class TableLayout:
             chunk_bytes=min(_CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * len(columns))),
         )
 
+    def product(self, label: str, sizes: ProductSizes, *, proven: bool, servers: tuple[str, ...]) -> SecureProduct:
+        """Return the product of all tables that two parties count together."""
+        return product_by(
+            servers,
+            label=label,
+            sizes=sizes,
+            pairs=tuple(self.across),
+            groups=self.widths,
+            proven=proven,
+            cells={pair: self.cells(pair) for pair in self.across},
+        )
+
     def traffic(self, sizes: ProductSizes) -> int:
         """Return about how many bytes the products take, each message counted once."""
         columns, blocks = sum(map(sum, self.widths.values())), sum(map(len, self.widths.values()))
         tables = [one for tables in self.across.values() for one in tables]
         shared = sum((self.levels(one.left) - 1) * (self.levels(one.right) - 1) for one in tables)
         return traffic_of(sizes, columns, blocks, shared)
+
+    def added_by(self, party: Party, product: SecureProduct | None, count: CountTables) -> NDArray[np.int64]:
+        """Return what a party adds to the sum: its own counts, and its shares of those with partners. Private.
+
+        `product` multiplies what two parties count together; every party's share of it is in the ring of the sum. Parts
+        of a person: the same table may be counted alone and with several partners.
+        """
+        blocks, places = self.blocks.get(party.name, ()), self.within[party.name]
+        shares = product.shares(party) if product and blocks else {}
+        counted = count([*blocks, *(self.tables[place] for place in places)])
+        margins = {block: one.ravel() for block, one in zip(blocks, counted, strict=False)}
+        found = [np.zeros(self.size(names), dtype=np.int64) for names in self.tables]
+        for place, one in zip(places, counted[len(blocks) :], strict=True):
+            found[place] += self.opened(one).ravel()
+        if product and blocks:
+            product.check_unchanged(party, np.concatenate([one[:-1] for one in margins.values()]))
+            for partner, share in shares.items():
+                for place, one in self._shared(product, party.name, partner, share.ravel(), margins):
+                    found[place] += one.ravel()
+        parts = map(self.group(party.name).parts, self.tables)
+        total = np.concatenate([one * (self.one // some) for one, some in zip(found, parts, strict=True)])
+        return product.sizes.ring.lift(product.sizes.ring.reduce(total)) if product else total
+
+    def _shared(
+        self,
+        product: SecureProduct,
+        own: str,
+        partner: str,
+        share: NDArray[Any],
+        margins: Mapping[Names, NDArray[np.int64]],
+    ) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield a party's shares of the tables with a partner and their places, with the levels that were not sent.
+
+        They are for `reduce`: in a field of 28 bits, sums of 2^27 cells in all parts of a person still fit 64 bits.
+        """
+        pair, start = product.pair(own, partner), 0
+        rows, left = self.group(own).people, own == pair[0]
+        for one in self.across[pair]:
+            shape = (self.levels(one.left) - 1, self.levels(one.right) - 1)
+            part = share[start : start + shape[0] * shape[1]].reshape(shape)
+            start += part.size
+            table = self.opened(completed(part, margins[one.left if left else one.right][:-1], rows, left=left))
+            if not self.parity:
+                domain = self.domain.project((*one.left, *one.right))
+                table = table.reshape(domain.sizes).transpose(domain.axes(self.tables[one.place]))
+            yield one.place, table
+
+    def rows(self, party: Party, span: tuple[int, int], recode: Callable[[Coded], Coded]) -> NDArray[np.uint8]:
+        """Return rows of a party's one-hot matrix, the last level of each block left out. Private.
+
+        Groups may differ in size: rows after a group's last person are empty, which adds to no count.
+        """
+        blocks, people = self.blocks[party.name], self.group(party.name).people
+        codes_of = [self.coded(block) for block in blocks]
+        names = tuple(dict.fromkeys(name for block in blocks for name in block))
+
+        def all_codes(coded: Coded) -> list[NDArray[Any]]:
+            codes = recode(coded)
+            return [of(codes) for of in codes_of]
+
+        own = min(span[0], people), min(span[1], people)
+        found = hot_rows(party.table.batches(names), all_codes, self.widths[party.name], own)
+        if len(found) < own[1] - own[0]:
+            return found  # fewer rows than the public number of people: refused where they are masked
+        return np.pad(found, ((0, span[1] - span[0] - len(found)), (0, 0)))
 
     def _starts(self, party: str) -> dict[Names, int]:
         starts = np.cumsum([0, *self.widths[party][:-1]]).tolist()
@@ -284,81 +362,3 @@ class TableNoise:
         for noise, marked in ((self.share, self.shared), (self.whole, self.own)):
             noisy[marked] += noise.draw(int(marked.sum()), randomness)
         return noisy
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Counts:
-    """The counts of some tables over groups of people, of which only the sum over all parties opens.
-
-    `product` multiplies what two parties count together; every party's share of it is in the ring of the sum.
-    """
-
-    layout: TableLayout
-    product: SecureProduct | None
-
-    def of(self, party: Party, count: CountTables) -> NDArray[np.int64]:
-        """Return what a party adds to the sum: its own counts, and its shares of those with partners. Private.
-
-        Parts of a person: the same table may be counted alone and with several partners.
-        """
-        layout, product = self.layout, self.product
-        blocks, places = layout.blocks.get(party.name, ()), layout.within[party.name]
-        shares = product.shares(party) if product and blocks else {}
-        counted = count([*blocks, *(layout.tables[place] for place in places)])
-        margins = {block: one.ravel() for block, one in zip(blocks, counted, strict=False)}
-        found = [np.zeros(layout.size(names), dtype=np.int64) for names in layout.tables]
-        for place, one in zip(places, counted[len(blocks) :], strict=True):
-            found[place] += layout.opened(one).ravel()
-        if product and blocks:
-            product.check_unchanged(party, np.concatenate([one[:-1] for one in margins.values()]))
-            for partner, share in shares.items():
-                for place, one in self._shared(product, party.name, partner, share.ravel(), margins):
-                    found[place] += one.ravel()
-        parts = map(layout.group(party.name).parts, layout.tables)
-        total = np.concatenate([one * (layout.one // some) for one, some in zip(found, parts, strict=True)])
-        return product.sizes.ring.lift(product.sizes.ring.reduce(total)) if product else total
-
-    def _shared(
-        self,
-        product: SecureProduct,
-        own: str,
-        partner: str,
-        share: NDArray[Any],
-        margins: Mapping[Names, NDArray[np.int64]],
-    ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Yield a party's shares of the tables with a partner and their places, with the levels that were not sent.
-
-        They are for `reduce`: in a field of 28 bits, sums of 2^27 cells in all parts of a person still fit 64 bits.
-        """
-        pair, start = product.pair(own, partner), 0
-        rows, left = self.layout.group(own).people, own == pair[0]
-        for one in self.layout.across[pair]:
-            shape = (self.layout.levels(one.left) - 1, self.layout.levels(one.right) - 1)
-            part = share[start : start + shape[0] * shape[1]].reshape(shape)
-            start += part.size
-            table = self.layout.opened(completed(part, margins[one.left if left else one.right][:-1], rows, left=left))
-            if not self.layout.parity:
-                domain = self.layout.domain.project((*one.left, *one.right))
-                table = table.reshape(domain.sizes).transpose(domain.axes(self.layout.tables[one.place]))
-            yield one.place, table
-
-    def rows(self, party: Party, span: tuple[int, int], recode: Callable[[Coded], Coded]) -> NDArray[np.uint8]:
-        """Return rows of a party's one-hot matrix, the last level of each block left out. Private.
-
-        Groups may differ in size: rows after a group's last person are empty, which adds to no count.
-        """
-        layout = self.layout
-        blocks, people = layout.blocks[party.name], layout.group(party.name).people
-        codes_of = [layout.coded(block) for block in blocks]
-        names = tuple(dict.fromkeys(name for block in blocks for name in block))
-
-        def all_codes(coded: Coded) -> list[NDArray[Any]]:
-            codes = recode(coded)
-            return [of(codes) for of in codes_of]
-
-        own = min(span[0], people), min(span[1], people)
-        found = hot_rows(party.table.batches(names), all_codes, layout.widths[party.name], own)
-        if len(found) < own[1] - own[0]:
-            return found  # fewer rows than the public number of people: refused where they are masked
-        return np.pad(found, ((0, span[1] - span[0] - len(found)), (0, 0)))

@@ -1,4 +1,4 @@
-"""The parties' steps of a secure product, alike in every method whose parties prove their rows."""
+"""The parties' steps of a secure product, alike in every method that multiplies."""
 
 import abc
 from functools import partial
@@ -11,7 +11,7 @@ from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import ProductChallenge, ProductInbox, ProductOpening, ProductProof, ProductTurn
 
 
-class ProductSteps(Method):
+class PlainProductSteps(Method):
     """A method says which product is next and what the rows of a party's matrix are; its keys are the product's."""
 
     @abc.abstractmethod
@@ -26,6 +26,15 @@ class ProductSteps(Method):
     def product_masked(self, party: Party, message: ProductTurn) -> ProductOpening:
         """Mask the rows of one chunk and seal them for the partners."""
         return self.product_at(party).mask(party, message, partial(self.product_rows, party))
+
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party, message: ProductInbox) -> Nothing:
+        """Multiply the chunk by every partner's masked rows."""
+        return self.product_at(party).multiply(party, message, partial(self.product_rows, party))
+
+
+class ProductSteps(PlainProductSteps):
+    """The same where parties prove their rows."""
 
     @step(reveals="sealed")
     def product_proved(self, party: Party, message: ProductChallenge) -> ProductProof:

@@ -1,6 +1,6 @@
 """The sections of a descriptive study: the first table of a paper, comparisons with intervals, tests, regressions."""
 
-from syndic.methods.describe.blocks import is_number
+from syndic.methods.describe.opened import is_number
 from syndic.methods.describe.result import QUARTILES, DescribeResult, Row
 from syndic.model.describe import Statistic
 from syndic.report.figure import Bars, Figure, Series

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from syndic.methods.histogram.homm import HommPlan, MergedTable, spread
+from syndic.methods.histogram.homm import HommPlan, MergedTable
 from syndic.report.figure import Bars, Figure, Series
 from syndic.report.page import Grid, Section
 from syndic.report.svg import number
@@ -18,7 +18,7 @@ def homm_section(release: Release, result: MergedTable) -> Section:
     for name, counts in result.histograms.items():
         noise = plan.noise[name]
         total = int(counts.counts.sum())
-        rows.append((name, number(len(counts.cells)), number(total), f"{spread(noise):.3g}", noise.event.what))
+        rows.append((name, number(len(counts.cells)), number(total), f"{noise.variance**0.5:.3g}", noise.event.what))
     table = Grid(
         caption="Noisy histogram of each party (published: cells.parquet)",
         head=(
@@ -60,7 +60,7 @@ def _figures(release: Release, result: MergedTable) -> tuple[Figure, ...]:
     kept = tuple(float(len(counts.cells)) for counts in result.histograms.values())
     plan = release.study.plan_as(HommPlan)
     size = max(one.domain.size for one in plan.schemas.values())
-    deviations = tuple(spread(plan.noise[name]) for name in names)
+    deviations = tuple(plan.noise[name].variance ** 0.5 for name in names)
     return (
         Bars(
             title="Cells kept",

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from syndic.methods.learning.predictor import LinearPredictor
-from syndic.methods.learning.result import LearnModel, LearnResult
+from syndic.methods.learning.result import LearnModel, LearnResult, LinearPredictor
 from syndic.report.figure import Bars, Curve, Figure, Line, Series
 from syndic.report.page import Grid, Section
 from syndic.report.svg import number

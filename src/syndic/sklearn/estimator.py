@@ -1,31 +1,138 @@
-"""Share what private linear models have in common: declared bounds, rounds of learning, one ledger over all fits."""
+"""What private linear models have in common: declared bounds, rounds of learning, one ledger over all fits.
+
+The events of a fit are known before any row is read, and charged before noise.
+"""
 
 import abc
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from functools import cached_property
 from math import sqrt
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
+from syndic.methods.learning.noise import SLACK, Paid, Whole, law_of
+from syndic.methods.learning.query import few_round_queries
 from syndic.model.erm.loss import JointObjective, Loss
-from syndic.model.erm.second_order import Newton
-from syndic.privacy import Budget, Ledger, Unit, check_delta, default_delta
+from syndic.model.erm.second_order import UNIT, Newton, follow
+from syndic.privacy import Budget, Cost, Event, Ledger, Unit, check_delta, curve, default_delta, mu_squared_for
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
-from syndic.sklearn.account import Account, digest_of
 from syndic.sklearn.parameters import Number, Parametrised, declare, refuse_seeded_charge, validation
 from syndic.study import Statement
+from syndic.study.statement import PartyCost, words_for
+from syndic.version import __version__
 
 Numbers = NDArray[np.float64]
 Bounds = tuple[float | Sequence[float], float | Sequence[float]]
 # of the unit ball's squared radius, the half that the intercept takes
 _INTERCEPT: Final = sqrt(0.5)
 _USUAL_REGULARISATION: Final = 0.001
+LARGEST_EPSILON: Final = 16
+_DELTAS: Final = tuple(Fraction(1, 10**power) for power in range(3, 13))
 
 
+@final
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """The noise of every round of a scheme, under one budget. Public."""
+
+    scheme: Newton
+    budget: Budget
+    unit: Unit
+
+    def __post_init__(self) -> None:
+        if self.budget.epsilon > LARGEST_EPSILON:
+            raise InputError(f"epsilon ({float(self.budget.epsilon):g}) must be at most {LARGEST_EPSILON}")
+        if self.budget.delta == 0:
+            raise InputError("delta must be above 0, because the noise is Gaussian")
+
+    @cached_property
+    def paid(self) -> tuple[Paid, ...]:
+        """The noise of each round, with its charge; the rounds' mu^2 add up to that of the budget."""
+        amount = mu_squared_for(self.budget.epsilon, self.budget.delta, self.scheme.rounds * SLACK)
+        whole = Whole(kind="mu_squared", amount=amount, apart=1)
+        return tuple(Paid(noise=law_of(whole, one), rounds=one.rounds) for one in few_round_queries(self.scheme))
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The privacy event of each round."""
+        return tuple(one.event for one in self.paid)
+
+    def learn(self, rows: Numbers, labels: Numbers, randomness: Randomness) -> Numbers:
+        """Return the weights (model, feature) of the last iterate. Every sum has noise, so they may be public."""
+
+        def ask(number: int, weights: Numbers) -> tuple[Numbers, float]:
+            paid = self.paid[number - 1]
+            noisy = paid.apply(self.scheme.sums(number, weights, rows, labels), randomness)
+            return np.asarray(noisy * UNIT, dtype=np.float64), float(paid.noise.variance**0.5) * UNIT
+
+        return follow(self.scheme, ask)[-1]
+
+    def charge(self, ledger: Ledger, datasets: Iterable[str], study: str) -> str:
+        """Charge all rounds to every data set, durably, and return the identifier of the charge."""
+        call = SystemRandomness().bytes(16).hex()
+        for dataset in datasets:
+            ledger.check(dataset=dataset, study=call, events=self.events)
+        for dataset in datasets:
+            ledger.reserve(
+                dataset=dataset,
+                study=study,
+                call=f"{call}/{dataset}",
+                door="fit",
+                events=self.events,
+                why="private fit",
+            )
+        return call
+
+    def state(self, method: str, digest: str, parties: tuple[str, ...], *, simulated: bool) -> Statement:
+        """Return the statement of a fit. Everything in it is public before a row is read."""
+        cost = Cost.of(self.events)
+        epsilon, delta = float(cost.epsilon(self.budget.delta)), float(self.budget.delta)
+        change = "replacing" if self.unit.neighbours == "replace" else "adding or removing"
+        return Statement(
+            study="estimator",
+            digest=digest,
+            edition=1,
+            method=method,
+            paper="damped Newton steps from noisy sums; accounting of Dong, Roth and Su (2022)",
+            partition="horizontal",
+            trust="whoever calls fit sees all rows",
+            unit=self.unit,
+            unit_in_words=words_for(self.unit, "horizontal"),
+            epsilon=epsilon,
+            delta=delta,
+            accountant="exact Gaussian profile",
+            curve=tuple((float(each), float(at)) for each, at in curve(cost, _DELTAS)),
+            parties=tuple(PartyCost(party=name, epsilon=epsilon, delta=delta, events=self.events) for name in parties),
+            randomness="simulated: the noise is seeded and protects nobody"
+            if simulated
+            else "exact integer noise from the operating system's generator",
+            protects=not simulated,
+            sees={"everybody who gets the model": "all weights, and whatever follows from them"},
+            sensitivity=f"{change} {self.unit.rows} record(s) moves a sum of clipped gradients and positive matrices "
+            "by at most the bound that each round's noise is made for",
+            not_protected=(
+                "the bounds, the classes and the number of people, which are declared",
+                "people with more rows than the unit allows",
+            ),
+            departures=(),
+            syndic=__version__,
+        )
+
+
+def digest_of(*parts: object) -> str:
+    """Return a digest of public parameters, or of published numbers."""
+    return hashlib.sha256("\x00".join(map(repr, parts)).encode()).hexdigest()
+
+
+@dataclass(eq=False, repr=False)
 class PrivateLinear(Parametrised, abc.ABC):
     """Scale rows by declared bounds, learn weights in rounds of noisy sums, and charge for all of them once.
 
@@ -35,20 +142,21 @@ class PrivateLinear(Parametrised, abc.ABC):
     n is the public number of records. The intercept is penalised too, 1 / norm^2 times as strongly as a weight of u.
     """
 
-    epsilon: Number
-    delta: Number | None
-    bounds: Bounds | None
-    norm: float | None
-    clip: float
-    rounds: int
-    fit_intercept: bool
-    neighbours: Literal["add_remove", "replace"]
-    rows_per_person: int
-    people: int | None
-    seed: int | None
-    ledger: str | Path | None
-    dataset: str
-    cap: Number | Budget | None
+    epsilon: Number = 1.0
+    _: KW_ONLY
+    delta: Number | None = None
+    bounds: Bounds | None = None
+    norm: float | None = None
+    clip: float = 1.0
+    rounds: int = 16
+    fit_intercept: bool = True
+    neighbours: Literal["add_remove", "replace"] = "replace"
+    rows_per_person: int = 1
+    people: int | None = None
+    seed: int | None = None
+    ledger: str | Path | None = None
+    dataset: str = "data"
+    cap: Number | Budget | None = None
 
     def _taken(self, X: Any, y: Any) -> tuple[Numbers, Any]:  # noqa: N803 - scikit-learn's name
         """Return rows and labels after checks of their form; no check depends on a value."""

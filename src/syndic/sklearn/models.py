@@ -1,20 +1,21 @@
 """Fit logistic and ridge regression with differential privacy, to a table that the caller may read."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
-from pathlib import Path
 from typing import Any, Literal, Self, final
 
 import numpy as np
 
 from syndic.errors import InputError
-from syndic.model.erm.loss import SQUARED, Logistic, Softmax, one_against_others, shares
-from syndic.privacy import Budget
-from syndic.sklearn.estimator import Bounds, Numbers, PrivateLinear
-from syndic.sklearn.parameters import Number, accuracy, r_squared, tags
+from syndic.methods.learning.result import chances_of
+from syndic.model.erm.loss import SQUARED, Logistic, Softmax, one_against_others
+from syndic.sklearn.estimator import Numbers, PrivateLinear
+from syndic.sklearn.parameters import accuracy, r_squared, tags
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLogisticRegression(PrivateLinear):
     """Logistic regression with differential privacy: each `fit` costs `epsilon` at `delta` for one person.
 
@@ -53,32 +54,9 @@ class PrivateLogisticRegression(PrivateLinear):
         statement_: what the last fit protects and what it cost.
     """
 
-    C: float | None
-    classes: Sequence[Any] | Literal["public"] | None
-    multiclass: Literal["softmax", "one_versus_rest"]
-
-    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name here
-        self,
-        epsilon: Number = 1.0,
-        *,
-        C: float | None = None,  # noqa: N803 - scikit-learn's name
-        fit_intercept: bool = True,
-        delta: Number | None = None,
-        bounds: Bounds | None = None,
-        classes: Sequence[Any] | Literal["public"] | None = None,
-        norm: float | None = None,
-        clip: float = 1.0,
-        rounds: int = 16,
-        multiclass: Literal["softmax", "one_versus_rest"] = "softmax",
-        neighbours: Literal["add_remove", "replace"] = "replace",
-        rows_per_person: int = 1,
-        people: int | None = None,
-        seed: int | None = None,
-        ledger: str | Path | None = None,
-        dataset: str = "data",
-        cap: Number | Budget | None = None,
-    ) -> None:
-        self._keep(locals())
+    C: float | None = None
+    classes: Sequence[Any] | Literal["public"] | None = None
+    multiclass: Literal["softmax", "one_versus_rest"] = "softmax"
 
     def _strength(self, records: int) -> float | None:
         if self.C is None:
@@ -114,12 +92,7 @@ class PrivateLogisticRegression(PrivateLinear):
     def predict_proba(self, X: Any) -> Numbers:  # noqa: N803 - scikit-learn's name
         """Return the probability of each class, for each row."""
         values = self.decision_function(X)
-        if values.ndim == 1:
-            return shares(np.column_stack([np.zeros(len(values)), values]))
-        if self.multiclass == "softmax":
-            return shares(values)
-        each = 1 / (1 + np.exp(-np.clip(values, -700, 700)))
-        return np.asarray(each / each.sum(axis=1, keepdims=True))
+        return chances_of(values.reshape(len(values), -1), softmax=self.multiclass == "softmax")
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803 - scikit-learn's name
         """Return the accuracy. It is computed from X and y without noise: if they are private, do not publish it."""
@@ -143,6 +116,7 @@ class PrivateLogisticRegression(PrivateLinear):
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateRidge(PrivateLinear):
     """Ridge regression with differential privacy: each `fit` costs `epsilon` at `delta` for one person.
 
@@ -161,30 +135,8 @@ class PrivateRidge(PrivateLinear):
         statement_: what the last fit protects and what it cost.
     """
 
-    alpha: float | None
-    label_bounds: tuple[float, float] | None
-
-    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name here
-        self,
-        epsilon: Number = 1.0,
-        *,
-        alpha: float | None = None,
-        fit_intercept: bool = True,
-        delta: Number | None = None,
-        bounds: Bounds | None = None,
-        label_bounds: tuple[float, float] | None = None,
-        norm: float | None = None,
-        clip: float = 1.0,
-        rounds: int = 16,
-        neighbours: Literal["add_remove", "replace"] = "replace",
-        rows_per_person: int = 1,
-        people: int | None = None,
-        seed: int | None = None,
-        ledger: str | Path | None = None,
-        dataset: str = "data",
-        cap: Number | Budget | None = None,
-    ) -> None:
-        self._keep(locals())
+    alpha: float | None = None
+    label_bounds: tuple[float, float] | None = None
 
     def _strength(self, records: int) -> float | None:
         if self.alpha is None:

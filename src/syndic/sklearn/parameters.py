@@ -19,11 +19,6 @@ class Parametrised:
 
     _set_by_fit: ClassVar[str] = "statement_"
 
-    def _keep(self, parameters: Mapping[str, Any]) -> None:
-        """Store the constructor's parameters as given."""
-        for name in defaults_of(type(self)):
-            setattr(self, name, parameters[name])
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` has no effect, because no parameter is an estimator."""
         del deep

@@ -1,19 +1,23 @@
-"""Share what synthesizers have in common: a study for every fit, one ledger over all fits."""
+"""Synthesizers in the manner of scikit-learn: a study for every fit, one ledger over all fits."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, final
 
 import numpy as np
+import pyarrow as pa
 
-from syndic.data import ReleasedTable, Schema, open_source
+from syndic.data import ReleasedTable, Schema, decode_rows, open_source
 from syndic.errors import InputError
 from syndic.kernel import Member, Node, in_memory_node
-from syndic.methods import AnyMethod
-from syndic.privacy import Budget, Ledger, Unit
-from syndic.random import Randomness, SimulationRandomness, SystemRandomness
+from syndic.methods import AnyMethod, Homm, Synthesis
+from syndic.methods.histogram.homm import MergedTable
+from syndic.methods.synthesis.result import ReleasedModel, SyntheticTable
+from syndic.privacy import Budget, Ledger, Unit, default_delta
+from syndic.random import Randomness, SimulationRandomness, SystemRandomness, generator
 from syndic.runtime import Local
 from syndic.sklearn.parameters import Number, Parametrised, declare, refuse_seeded_charge
 from syndic.study import Release, Statement, Study, simulate
@@ -23,21 +27,23 @@ ONE = "data"
 """The party's name if a single table is fitted."""
 
 
+@dataclass(eq=False, repr=False)
 class Synthesizer(Parametrised, abc.ABC):
     """Fit one table, or one for each party, and sample synthetic rows. Every `fit` is a new release with a new cost."""
 
-    schema: Schema | None
-    epsilon: Number
-    delta: Number | None
-    neighbours: Literal["add_remove", "replace"]
-    rows_per_person: int
-    parties_per_person: int
-    person: str | None
-    people: int | Mapping[str, int] | None
-    seed: int | None
-    ledger: str | Path | None
-    dataset: str
-    cap: Number | Budget | None
+    schema: Schema | None = None
+    epsilon: Number = 1.0
+    _: KW_ONLY
+    delta: Number | None = 0
+    neighbours: Literal["add_remove", "replace"] = "add_remove"
+    rows_per_person: int = 1
+    parties_per_person: int = 1
+    person: str | None = None
+    people: int | Mapping[str, int] | None = None
+    seed: int | None = None
+    ledger: str | Path | None = None
+    dataset: str = ONE
+    cap: Number | Budget | None = None
 
     @abc.abstractmethod
     def _protocol(self) -> AnyMethod:
@@ -92,7 +98,8 @@ class Synthesizer(Parametrised, abc.ABC):
         release = self._charged(study, sources) if charged else simulate(study, sources, seed=self.seed)
         self.release_: Release = release
         self.statement_: Statement = release.statement
-        self._library = _library_of(next(iter(sources.values())))
+        # of the first frame: samples are frames of the same library
+        self._library = type(next(iter(sources.values()))).__module__.partition(".")[0]
         return self
 
     def _fitted(self) -> Release:
@@ -151,6 +158,124 @@ class Synthesizer(Parametrised, abc.ABC):
         return ledger
 
 
-def _library_of(source: Any) -> str:
-    """Return the name of the library that a frame comes from."""
-    return type(source).__module__.partition(".")[0]
+@final
+@dataclass(eq=False, repr=False, kw_only=True)
+class HommSynthesizer(Synthesizer):
+    """Noisy histograms of one table, or of one table for each party, and synthetic rows from them.
+
+    For one organisation, or for a notebook that may see the rows of all. Each `fit` is a new release and costs
+    `epsilon` at `delta`; sampling costs nothing. With `ledger` each fit is charged before its noise is drawn, and
+    refused above `cap`; without it nothing adds up the cost of several fits.
+
+    Args:
+        schema: the public columns with their bounds and bins; never made from the rows.
+        epsilon: privacy cost of one fit, for one person.
+        delta: above 0 for Gaussian noise only; requires `people`.
+        neighbours: `add_remove` hides whether a person is in the data, `replace` hides which values they have.
+        rows_per_person: the most rows of one person in a table.
+        parties_per_person: the most parties that hold the same person.
+        person: the column that identifies people; surplus rows are left out. Without it the caller vouches for the
+            bound.
+        people: public number of people, one for all parties or by party. Required for delta and for `replace`.
+        noise: `laplace` or `gaussian`.
+        at_least: the smallest noisy count that is kept; larger values make large sparse grids possible.
+        seed: seed for a reproducible fit. A seeded fit is not private, and its statement says so.
+        ledger: path of a ledger file that adds up the cost of all fits; created if it does not exist.
+        dataset: the name of the rows in the ledger; those of several parties are `dataset.party`.
+        cap: the most epsilon that all fits together may cost, a number or a `Budget`; required for a new data set.
+
+    Attributes:
+        release_: the release of the last fit: table, statement, transcript, `write(folder)`.
+        statement_: what that fit protects and what it cost.
+    """
+
+    noise: Literal["laplace", "gaussian"] = "laplace"
+    at_least: int = 1
+
+    def _protocol(self) -> AnyMethod:
+        return Homm(noise=self.noise, at_least=self.at_least)
+
+    def sample(self, n_samples: int | None = None) -> Any:
+        """Return synthetic rows, as a frame of the library that was fitted or else an Arrow table. Costs nothing.
+
+        Without `n_samples` these are the rows of the release, as many as the noisy counts say, party by party. With
+        `n_samples` so many rows are drawn from the noisy counts, in random order.
+        """
+        release = self._fitted()
+        if n_samples is None:
+            return self._as_fitted(release.table)
+        if n_samples < 0:
+            raise InputError(f"n_samples ({n_samples}) must be at least 0")
+        result = release.result
+        assert isinstance(result, MergedTable)  # noqa: S101 - for the type checker: Homm returns nothing else
+        cells = np.concatenate([counts.cells for counts in result.histograms.values()])
+        counts = np.concatenate([counts.counts for counts in result.histograms.values()])
+        if n_samples and not counts.sum():
+            raise InputError("all noisy counts are 0, so there is nothing to draw from: raise epsilon")
+        draws = generator(self._randomness())
+        chances = counts / max(1, int(counts.sum()))
+        chosen = draws.multinomial(n_samples, chances) if len(counts) else counts
+        table = decode_rows(release.study.schema, cells, chosen, draws).to_arrow()
+        return self._as_fitted(ReleasedTable(table.take(draws.permutation(n_samples))))
+
+
+@final
+@dataclass(eq=False, repr=False, kw_only=True)
+class MarkovSynthesizer(Synthesizer):
+    """A graphical model of all columns, fitted to noisy marginals, and synthetic rows from it.
+
+    For many columns; `HommSynthesizer` suits up to four or five. One frame is fitted as by a trusted curator; the
+    frames of several parties go through secure aggregation in this process. Costs, and parameters that are not listed
+    here, are as in `HommSynthesizer`; queries cost nothing either.
+
+    Args:
+        delta: above 0, because the noise is Gaussian; by default what suits `people`.
+        people: public bound on the number of people, one for all parties or by party. Required.
+        selector: `one_shot` chooses marginals once, `adaptive` in several rounds.
+        model_cells: the most cells of the model; by default what memory allows.
+
+    Attributes:
+        release_: the release of the last fit: table, model, statement, transcript, `write(folder)`.
+        statement_: what that fit protects and what it cost.
+    """
+
+    delta: Number | None = None
+    selector: Literal["adaptive", "one_shot"] = "one_shot"
+    model_cells: int | None = None
+
+    def _protocol(self) -> AnyMethod:
+        return Synthesis(selector=self.selector, model_cells=self.model_cells)
+
+    def _delta(self, parties: tuple[str, ...]) -> Number:
+        if self.delta is not None:
+            return self.delta
+        bounds = [self._people(party) for party in parties]
+        if None in bounds:
+            raise InputError("people is missing: give a public bound on the number of people, from which delta follows")
+        return default_delta(sum(bound for bound in bounds if bound is not None))
+
+    @property
+    def model_(self) -> ReleasedModel:
+        """The model of the last fit."""
+        result = self._fitted().result
+        assert isinstance(result, SyntheticTable)  # noqa: S101 - for the type checker: Synthesis returns nothing else
+        return result.model
+
+    def sample(self, n_samples: int | None = None, *, given: Mapping[str, Any] | None = None) -> Any:
+        """Return synthetic rows, as a frame of the library that was fitted or else an Arrow table. Costs nothing.
+
+        Without arguments these are the rows of the release. Otherwise `n_samples` rows are drawn from the model, by
+        default as many as the release has; with `given`, such as `{"smoker": True}`, all of them have these values.
+        """
+        if n_samples is None and given is None:
+            return self._as_fitted(self._fitted().table)
+        count = len(self._fitted().table) if n_samples is None else n_samples
+        if count < 0:
+            raise InputError(f"n_samples ({count}) must be at least 0")
+        draws = generator(self._randomness())
+        return self._as_fitted(self.model_.sample(count, given=given, generator=draws))
+
+    def query(self, columns: Sequence[str]) -> Any:
+        """Return the expected number of rows for each combination of values, in a column `count`. Costs nothing."""
+        table: pa.Table = self.model_.table(tuple(columns))
+        return self._as_fitted(ReleasedTable(table))

@@ -16,15 +16,13 @@ from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import Exchange, Method, Result, covered, groups_of
 from syndic.methods.comparison.glued import GluedNote, reliability_of_glued
-from syndic.methods.comparison.glued_result import PublishedRows
 from syndic.methods.histogram.homm import HommPlan, MergedTable
 from syndic.methods.histogram.homm_expected import reliability_of_grid
 from syndic.methods.histogram.tables import MarginalTables, measured_by_tables
-from syndic.methods.learning.predictor import LinearPredictor
-from syndic.methods.learning.result import LearnResult
+from syndic.methods.learning.result import LearnResult, LinearPredictor
 from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.synthesis.measured import measured_by_model
-from syndic.methods.synthesis.result import SyntheticTable
+from syndic.methods.synthesis.result import PublishedRows, SyntheticTable
 from syndic.methods.synthesis.trust import Reliability
 from syndic.model.describe import ChiSquared, tested
 from syndic.model.interval import Interval, Measured, interval_of

@@ -16,7 +16,7 @@ from syndic.errors import InputError, PartyError
 from syndic.kernel import Call, Reply, decode
 from syndic.methods import Marginals
 from syndic.methods.histogram.marginals_plan import MarginalsPlan, whole_noise
-from syndic.methods.layout import Counts
+from syndic.methods.layout import TableLayout
 from syndic.mpc.masked_sum import SumMasked
 from syndic.noise import GaussianShare
 from syndic.noise.gaussian import DiscreteGaussian
@@ -235,15 +235,15 @@ def test_the_coordinator_opens_the_sum_of_all_parties_and_of_no_group(tmp_path: 
 def test_a_party_that_enters_large_numbers_in_a_row_opens_nothing(
     adversary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = Counts.rows
+    honest = TableLayout.rows
 
-    def large(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> Any:
+    def large(self: TableLayout, party: Any, span: tuple[int, int], recode: Any) -> Any:
         found = honest(self, party, span, recode)
         if party.name == "b":
             found[0] = 200
         return found
 
-    monkeypatch.setattr(Counts, "rows", large)
+    monkeypatch.setattr(TableLayout, "rows", large)
     monkeypatch.setattr("syndic.mpc.product.SecureProduct.check_unchanged", lambda *_: None)
     agreed = study(f'adversary = "{adversary}"')
     if adversary == "passive":

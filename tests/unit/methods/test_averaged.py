@@ -18,7 +18,7 @@ from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.describe.result import DescribeResult
 from syndic.methods.estimate.plan import EstimatePlan
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
-from syndic.methods.layout import Counts, TableNoise
+from syndic.methods.layout import TableLayout, TableNoise
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
@@ -366,15 +366,15 @@ def test_methods_that_read_one_party_read_the_named_one() -> None:
 
 def test_a_party_that_enters_large_numbers_opens_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held, rule = CUTS["both orders"]
-    honest = Counts.rows
+    honest = TableLayout.rows
 
-    def large(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> Any:
+    def large(self: TableLayout, party: Any, span: tuple[int, int], recode: Any) -> Any:
         found = honest(self, party, span, recode)
         if party.name == "q":
             found[0] = 200
         return found
 
-    monkeypatch.setattr(Counts, "rows", large)
+    monkeypatch.setattr(TableLayout, "rows", large)
     monkeypatch.setattr("syndic.mpc.product.SecureProduct.check_unchanged", lambda *_: None)
     with pytest.raises(PartyError, match="proof that a partner's rows are one-hot does not hold"):
         simulate(study(held, rule), sources(rows(held)), seed=1, folder=tmp_path)

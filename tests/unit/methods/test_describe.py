@@ -14,8 +14,8 @@ from syndic.advice import Assumptions, NoiseAdvice
 from syndic.data import ArrowSource, Schema, Table
 from syndic.document import from_builtins
 from syndic.errors import InputError
-from syndic.methods.describe.blocks import ONE, Block, Readings
 from syndic.methods.describe.describe import DescribePlan
+from syndic.methods.describe.opened import ONE, Block, Readings
 from syndic.methods.describe.result import DescribeResult
 from syndic.noise import GaussianShare
 from syndic.report import report

@@ -14,8 +14,8 @@ import pytest
 
 from support import charges, study_text
 from syndic import Study, simulate
-from syndic.methods.describe.blocks import Block, Readings
 from syndic.methods.describe.describe import DescribePlan
+from syndic.methods.describe.opened import Block, Readings
 from syndic.methods.describe.result import DescribeResult
 from syndic.methods.layout import TableNoise
 from syndic.mpc.ring import Residues

@@ -18,7 +18,7 @@ from syndic.errors import InputError, PartyError
 from syndic.kernel import Call, Reply, decode, groups_of
 from syndic.methods.describe.describe import Describe, DescribePlan
 from syndic.methods.describe.result import DescribeResult
-from syndic.methods.layout import Counts
+from syndic.methods.layout import TableLayout
 from syndic.mpc.masked_sum import SumMasked
 from syndic.mpc.ring import Residues
 from syndic.noise import GaussianShare
@@ -344,15 +344,15 @@ def test_coarser_sums_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_party_that_enters_large_numbers_in_a_row_opens_nothing(
     held: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = Counts.rows
+    honest = TableLayout.rows
 
-    def large(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> Any:
+    def large(self: TableLayout, party: Any, span: tuple[int, int], recode: Any) -> Any:
         found = honest(self, party, span, recode)
         if party.name == "b":
             found[0] = 200
         return found
 
-    monkeypatch.setattr(Counts, "rows", large)
+    monkeypatch.setattr(TableLayout, "rows", large)
     monkeypatch.setattr("syndic.mpc.product.SecureProduct.check_unchanged", lambda *_: None)
     with pytest.raises(PartyError, match="proof that a partner's rows are one-hot does not hold"):
         simulate(study(held), sources(held), seed=1, folder=tmp_path)

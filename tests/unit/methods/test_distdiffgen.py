@@ -16,7 +16,7 @@ from syndic.kernel import Nothing
 from syndic.methods import Distdiffgen
 from syndic.methods.comparison.distdiffgen import Chosen, SplitNote
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
-from syndic.methods.comparison.glued_result import PublishedRows
+from syndic.methods.synthesis.result import PublishedRows
 from syndic.mpc.dealer import deal_products
 from syndic.noise import DiscreteLaplace
 from syndic.privacy import Cost

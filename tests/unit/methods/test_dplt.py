@@ -16,8 +16,8 @@ from syndic.errors import InputError
 from syndic.methods.comparison import dplt
 from syndic.methods.comparison.dplt import LatentNote
 from syndic.methods.comparison.dplt_plan import DpltPlan
-from syndic.methods.comparison.glued_result import PublishedRows
 from syndic.methods.synthesis.account import RoundNoise
+from syndic.methods.synthesis.result import PublishedRows
 from syndic.model.markov.curator import SCORE_STEP, independence_gap
 from syndic.privacy import Cost, GaussianEvent
 from syndic.random import Randomness

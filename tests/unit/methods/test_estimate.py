@@ -17,8 +17,7 @@ from syndic.data import Instead, Integer, Real, Schema
 from syndic.errors import InputError
 from syndic.methods.estimate.estimate import Estimate
 from syndic.methods.estimate.plan import FINE, EstimatePlan, Layout, layout_of
-from syndic.methods.estimate.published import PublishedLaplace
-from syndic.methods.estimate.result import Estimates, EstimatesResult, Group
+from syndic.methods.estimate.result import Estimates, EstimatesResult, Group, PublishedLaplace
 from syndic.model import Bernoulli, Exponential, Gamma, Multinomial, Normal, NormalVariance, Poisson
 from syndic.model.families.estimate import block_estimates, blocks_of
 from syndic.mpc.masked_sum import Total

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from support import COLUMNS, THREE_VERTICAL, VERTICAL, across_study, rows
 from syndic import Release, Study
 from syndic.errors import InputError
-from syndic.methods.comparison.glued_plan import GluedPlan
-from syndic.methods.comparison.glued_result import PublishedRows, read_rows
+from syndic.methods.comparison.glued import GluedPlan
 from syndic.methods.synthesis.account import RoundNoise
+from syndic.methods.synthesis.result import PublishedRows, read_rows
 from syndic.privacy import Cost, GaussianEvent, gaussian_epsilon
 from syndic.random import Randomness
 from syndic.study import simulate

@@ -13,8 +13,8 @@ from scipy.stats import norm
 from support import charges, read_back, rows
 from syndic import plan
 from syndic.data import Table, open_source
+from syndic.methods.learning.query import batches
 from syndic.methods.learning.result import LearnResult, weights_of
-from syndic.methods.learning.rows import batches
 from syndic.model.erm.loss import SQUARED, JointObjective, Logistic, Objective
 from syndic.privacy import Budget, Cost, joint_cost
 from syndic.report import coefficient_tables, report
@@ -164,7 +164,7 @@ def test_the_result_is_read_back_and_predicts(tmp_path: Path) -> None:
     assert again.model == result.model
     assert np.array_equal(np.asarray(again.path), np.asarray(result.path))
     data = rows(30, 9)
-    scores = result.scores(data)
+    scores = release.model.decision_function(data)
     assert scores.shape == (30, 3)
     expected = [("red", "green", "blue")[place] for place in scores.argmax(axis=1)]
     assert release.model.predict(data).tolist() == expected

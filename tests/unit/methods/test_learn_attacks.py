@@ -22,10 +22,8 @@ from syndic.data import Table, open_source
 from syndic.errors import InputError
 from syndic.kernel import Call, Delivery, Node, Reply, answer, decode, encode, run
 from syndic.methods.learning.learn import Ask
-from syndic.methods.learning.noise import SharedNoise
 from syndic.methods.learning.plan import LearnPlan, plan_of
-from syndic.methods.learning.query import FewRoundQuery
-from syndic.methods.learning.rows import Rows, batches
+from syndic.methods.learning.query import FewRoundQuery, Rows, batches
 from syndic.methods.learning.scheme import FewSums
 from syndic.model.erm import posterior
 from syndic.model.erm.loss import Logistic
@@ -119,13 +117,13 @@ def worst(options: str, *, neighbours: str, rows: int = 1, parties: int = 1, mes
     assert isinstance(plan.scheme, FewSums)
     (batch,) = batches(plan.design, Table(schema=plan.design.schema, source=open_source(people(12))))
     found, draws = defaultdict[str, float](float), np.random.default_rng(5)
-    for noise, (query, _) in zip(plan.noise, plan.scheme.stages, strict=True):
-        assert isinstance(noise, SharedNoise)
-        assert isinstance(noise.share, FineGaussianShare)
+    for noise, query in zip(plan.noise, plan.scheme.queries, strict=True):
+        share, event = noise.charged["p0"].noise, noise.charged["p0"].event
+        assert isinstance(share, FineGaussianShare)
         assert isinstance(query, FewRoundQuery)
         # of four parties one colludes: what hides a person is the noise of three
-        hidden = 3 * noise.share.sigma_squared - Fraction(1, 12)
-        paid = parties * Fraction(noise.event_of("p0").mu_squared)  # type: ignore[union-attr]  # a Gaussian event
+        hidden = 3 * share.sigma_squared - Fraction(1, 12)
+        paid = parties * Fraction(event.mu_squared)  # type: ignore[union-attr]  # a Gaussian event
         for _ in range(messages):
             each = terms(plan, query, batch, hostile(plan.scheme.asked, draws))
             pairs = combinations(each, 2) if neighbours == "replace" else ((one, [0] * len(one)) for one in each)

@@ -20,9 +20,7 @@ from syndic.data import Table, open_source
 from syndic.data.design import Design, into_ball
 from syndic.errors import InputError
 from syndic.methods.learning import query as query_module
-from syndic.methods.learning import rows as learning_rows
-from syndic.methods.learning.query import ModelQuery, gradient_query, model_query
-from syndic.methods.learning.rows import PartyRows, Rows
+from syndic.methods.learning.query import ModelQuery, PartyRows, Rows, gradient_query, model_query
 from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Objective, SmoothedHinge
 from syndic.model.erm.second_order import STEPS
 from syndic.model.erm.solve import Solution, minimise
@@ -99,7 +97,7 @@ def test_the_sum_is_exact_at_large_clips_too(clip: float) -> None:
 
 def test_rows_stay_in_the_unit_ball_and_labels_say_each_class() -> None:
     data = rows(300, 1)
-    batches = list(learning_rows.batches(design(), table_of(data)))
+    batches = list(query_module.batches(design(), table_of(data)))
     features = np.concatenate([batch.features for batch in batches]).astype(np.int64)
     labels = np.concatenate([batch.labels for batch in batches])
     assert (features**2).sum(axis=1).max() <= STEPS**2
@@ -212,8 +210,7 @@ def test_one_record_of_a_party_far_above_its_declared_size_moves_no_model_furthe
     # all its length; here it gives up earlier
     monkeypatch.setattr(query_module, "minimise", minimise_few)
     assert np.array_equal(steps(MOST_SOLVED + 1), steps(MOST_SOLVED))
-    for module in (query_module, learning_rows):
-        monkeypatch.setattr(module, "ROOM", 10**9)
+    monkeypatch.setattr(query_module, "ROOM", 10**9)
     assert np.linalg.norm(steps(MOST_SOLVED + 1) - steps(MOST_SOLVED)) > query.reach
 
 

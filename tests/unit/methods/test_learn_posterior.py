@@ -12,10 +12,8 @@ from support import charges, read_back, rows
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError, RefusedError
 from syndic.methods.learning.learn import Ask, Learn, _noise
-from syndic.methods.learning.noise import SharedNoise
-from syndic.methods.learning.predictor import LinearPredictor
-from syndic.methods.learning.result import LearnResult
-from syndic.methods.learning.rows import batches
+from syndic.methods.learning.query import batches
+from syndic.methods.learning.result import LearnResult, LinearPredictor
 from syndic.mpc.masked_sum import SumCoordinator
 from syndic.privacy import Cost, GaussianEvent
 from syndic.study import simulate
@@ -45,17 +43,17 @@ def test_the_rounds_are_charged_the_whole_budget_by_their_shares(unit: str) -> N
     assert len(events) == plan.scheme.rounds == 11
     assert 0.999 < float(Cost.of(events).epsilon(of.budget.delta)) / float(of.budget.epsilon) <= 1
     costs = [float(event.mu_squared) for event in events if isinstance(event, GaussianEvent)]
-    assert costs == pytest.approx([float(query.part) * sum(costs) for query, _ in plan.scheme.stages], rel=1e-6)
+    assert costs == pytest.approx([float(query.part) * sum(costs) for query in plan.scheme.queries], rel=1e-6)
 
 
 def test_a_party_refuses_what_has_another_shape_or_is_not_finite() -> None:
     plan = planned(study(f'{DEFAULT}label = "colour"'))
     party: Any = SimpleNamespace(plan=plan)
     right = np.zeros(plan.scheme.asked)
-    assert _noise(party, Ask(round=1, weights=right), SharedNoise) is plan.noise[0]
+    assert _noise(party, Ask(round=1, weights=right)) is plan.noise[0]
     for wrong in (right[:-1], np.full_like(right, np.nan), np.full_like(right, np.inf)):
         with pytest.raises(RefusedError, match="finite"):
-            _noise(party, Ask(round=1, weights=wrong), SharedNoise)
+            _noise(party, Ask(round=1, weights=wrong))
 
 
 @pytest.mark.parametrize("options", ['label = "colour"\npositive = "red"', 'label = "colour"\nloss = "softmax"'])
@@ -69,10 +67,9 @@ def test_its_model_beats_the_constant_and_is_read_back(options: str, tmp_path: P
     assert isinstance(again, LearnResult)
     assert again.model == release.result.model
     assert len(np.asarray(again.path)) == planned(of).scheme.rounds + 1
-    # scores from rows as they are, from the result, and from coefficients in the columns' own units
+    # chances from rows as they are
     model, table = release.model, pooled(data)
     assert isinstance(model, LinearPredictor)
-    assert model.decision_function(table) == pytest.approx(release.result.scores(table), abs=1e-9)
     chance, truth = model.predict_proba(table), np.asarray(table["colour"])
     if len(model.classes) == 2:
         truth = np.where(truth == "red", "red", model.classes[0])
@@ -92,7 +89,7 @@ def test_coefficients_are_in_the_columns_units_within_the_limits() -> None:
     inside = np.all((batch.plain >= least) & (batch.plain <= most), axis=1)
     assert inside.sum() > 0.9 * len(inside)
     own = (batch.plain - shifts) / units
-    scores = result.scores(rows(400, 9))
+    scores = model.decision_function(rows(400, 9))
     assert (own @ slopes.T + intercepts)[inside] == pytest.approx(middle + half * scores[inside], abs=1e-6)
 
 

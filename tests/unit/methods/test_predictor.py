@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from support import study_text
 from syndic import Release, Study, simulate
 from syndic.errors import InputError
-from syndic.methods.learning.predictor import LinearPredictor
+from syndic.methods.learning.result import LinearPredictor
 from syndic.report import report
 
 COUNT = 3000

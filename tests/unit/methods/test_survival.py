@@ -13,7 +13,7 @@ from syndic.advice.published import advise_published
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Party
-from syndic.methods.layout import Counts
+from syndic.methods.layout import TableLayout
 from syndic.methods.survival.result import EVERYBODY, SurvivalResult
 from syndic.methods.survival.survival import SurvivalPlan
 from syndic.noise import GaussianShare
@@ -236,15 +236,15 @@ def test_a_party_that_counts_one_person_often_is_refused(monkeypatch: pytest.Mon
     """The clinic puts a person into its matrix many times: without the proof the noise no longer hides the time."""
     victim = 7
 
-    honest = Counts.rows
+    honest = TableLayout.rows
 
-    def heavy(self: Counts, party: Party, span: tuple[int, int], recode: Any) -> Any:
+    def heavy(self: TableLayout, party: Party, span: tuple[int, int], recode: Any) -> Any:
         found = honest(self, party, span, recode).astype(np.int64)
         if party.name == "clinic" and span[0] <= victim < span[1]:
             found[victim - span[0]] *= 100
         return found
 
-    monkeypatch.setattr(Counts, "rows", heavy)
+    monkeypatch.setattr(TableLayout, "rows", heavy)
     monkeypatch.setattr("syndic.mpc.product.SecureProduct.check_unchanged", lambda *_: None)
     monkeypatch.setattr("syndic.noise.GaussianShare.draw", lambda *given: np.zeros(given[1], np.int64))
     if not proven:

@@ -341,7 +341,7 @@ def test_without_torch_one_sentence_names_the_extra(monkeypatch: pytest.MonkeyPa
 
 
 def _released(one: Study) -> Any:
-    from syndic.methods.comparison.vertigan_result import ReleasedGenerator  # noqa: PLC0415
+    from syndic.methods.comparison.vertigan_plan import ReleasedGenerator  # noqa: PLC0415
 
     shapes = planned(one).shapes
     return ReleasedGenerator(

@@ -15,7 +15,7 @@ from syndic.data import Domain
 from syndic.errors import DoorError, InputError, RefusedError
 from syndic.methods import Vertimrf
 from syndic.methods.vertimrf.account import local_slack
-from syndic.methods.vertimrf.party import Model, Part, model_of, own_model, pair_key
+from syndic.methods.vertimrf.messages import Model, Part, model_of, own_model, pair_key
 from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.methods.vertimrf.sketch.cost import sketch_delta
 from syndic.model.markov import Adaptive, Curator, PrivMRF

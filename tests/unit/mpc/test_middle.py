@@ -20,7 +20,6 @@ from syndic.kernel import Call, Delivery, Member, Node, Reply, decode, encode
 from syndic.kernel.view import View, told
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.learning.learn import Ask
-from syndic.methods.learning.noise import SharedNoise
 from syndic.methods.learning.plan import LearnPlan
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
@@ -136,7 +135,7 @@ def opens_one_sum(middle: Middle, study: Study) -> bool:
 
 def opens_a_round(middle: Middle, study: Study) -> bool:
     noise = study.plan_as(LearnPlan).noise_at(decode(middle.asked["contribute", "north"], Ask).round)
-    assert isinstance(noise, SharedNoise)
+    assert noise.ring is not None
     return takes_masks_off(middle, study, "contribute", ("learn", noise.ring, noise.query.dimension, 4))
 
 

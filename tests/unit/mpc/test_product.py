@@ -16,7 +16,7 @@ from syndic.errors import InputError, RefusedError
 from syndic.kernel import Nothing
 from syndic.methods import Marginals
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
-from syndic.methods.layout import Counts
+from syndic.methods.layout import TableLayout
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.key import agree
 from syndic.mpc.product import SecureProduct
@@ -78,15 +78,15 @@ def test_a_thousand_in_a_row_reads_a_record_where_rows_are_not_proven(monkeypatc
     parts = tables(3000, (3, 2), (4,))
     study = study_of(parts, adversary="passive")
     victim = int(np.flatnonzero(parts[1].codes["p1c0"] == 1)[0])
-    honest = Counts.rows
+    honest = TableLayout.rows
 
-    def cheat(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> NDArray[np.int64]:
+    def cheat(self: TableLayout, party: Any, span: tuple[int, int], recode: Any) -> NDArray[np.int64]:
         matrix: NDArray[np.int64] = honest(self, party, span, recode).astype(np.int64)
         if party.name == "p0" and span[0] == 0:
             matrix[victim, 0] += 1000
         return matrix
 
-    monkeypatch.setattr(Counts, "rows", cheat)
+    monkeypatch.setattr(TableLayout, "rows", cheat)
     # a cheat does not stop itself
     monkeypatch.setattr(SecureProduct, "check_unchanged", lambda *_: None)
     found = coordinate(study, carrier_of(study, parts))["p0c0", "p1c0"].values

@@ -20,7 +20,7 @@ from support import CASES, open_nodes
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Nothing, Reply, answer, decode, encode
 from syndic.methods import Marginals
-from syndic.methods.layout import Counts
+from syndic.methods.layout import TableLayout
 from syndic.mpc import dealer, product, product_messages
 from syndic.mpc.extension import Extension
 from syndic.mpc.key import PublicKey, context, derive
@@ -81,15 +81,15 @@ def accepts(lie: Lie, *, seed: int = 5) -> bool:
 
 def cheating(monkeypatch: pytest.MonkeyPatch, rows: Matrix, *, when: str = "") -> None:
     """Let p0 send other rows; a cheat does not stop itself. With `when`, only in one step."""
-    honest = Counts.rows
+    honest = TableLayout.rows
     stages = {"product_masked": 2, "product_proved": 3, "product_multiplied": 4}
 
-    def cheat(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> Matrix:
+    def cheat(self: TableLayout, party: Any, span: tuple[int, int], recode: Any) -> Matrix:
         stage = party.recall("product stage", Stage).done
         lies = party.name == "p0" and (not when or stages[when] == stage)
         return rows[slice(*span)] if lies else honest(self, party, span, recode)
 
-    monkeypatch.setattr(Counts, "rows", cheat)
+    monkeypatch.setattr(TableLayout, "rows", cheat)
     monkeypatch.setattr(SecureProduct, "check_unchanged", lambda *_: None)
 
 
@@ -552,14 +552,14 @@ def test_bad_rows_are_refused_before_their_round_is_charged(
     """The first round of a synthesis needs no product."""
     case = next(case for case in CASES if case.name == name)
     nodes, liar = open_nodes(case, tmp_path), case.study.parties[0].name
-    honest = Counts.rows
+    honest = TableLayout.rows
 
     def cheat(*given: Any) -> Matrix:
         matrix: Matrix = honest(*given).astype(np.int64)
         matrix[0, 0] += 1000 if liar in {getattr(one, "name", None) for one in given} else 0
         return matrix
 
-    monkeypatch.setattr(Counts, "rows", cheat)
+    monkeypatch.setattr(TableLayout, "rows", cheat)
     session = session_over(Local(nodes), case.study)
     with pytest.raises(PartyError, match=UNPROVEN):
         case.study.protocol.coordinate(session)

@@ -16,7 +16,7 @@ from products import carrier_of, coordinate, counted, product_of, study_of, tabl
 from support import THREE_VERTICAL, _across, across_study, open_nodes, vertical_study
 from syndic import Study
 from syndic.errors import InputError, RefusedError
-from syndic.methods.layout import Counts
+from syndic.methods.layout import TableLayout
 from syndic.mpc import threeserver
 from syndic.mpc.extension import DEGREE, Extension
 from syndic.mpc.key import agree_with
@@ -73,12 +73,12 @@ def refused(carrier: Carrier, study: Study = STUDY) -> bool:
 
 def cheating(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let p0 send rows with a large number."""
-    honest = Counts.rows
+    honest = TableLayout.rows
 
-    def cheat(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> Matrix:
+    def cheat(self: TableLayout, party: Any, span: tuple[int, int], recode: Any) -> Matrix:
         return BAD[slice(*span)] if party.name == "p0" else honest(self, party, span, recode)
 
-    monkeypatch.setattr(Counts, "rows", cheat)
+    monkeypatch.setattr(TableLayout, "rows", cheat)
     monkeypatch.setattr(SecureProduct, "check_unchanged", lambda *_: None)
 
 

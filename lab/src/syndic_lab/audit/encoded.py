@@ -16,7 +16,7 @@ from syndic.methods import Vertigan, Vertimrf
 from syndic.methods.comparison.vertigan_plan import VertiganPlan
 from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.methods.vertimrf.sketch.cost import sketch_delta
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
+from syndic.methods.vertimrf.sketch.encode import SketchPlan
 from syndic.privacy import Budget, Cost
 from syndic.privacy.sampled import sampled_epsilon
 from syndic.study import Study

@@ -75,7 +75,7 @@ def _sums(run: Run, *colluding: str) -> float:
     scheme: Any = plan.scheme
     path = np.asarray(run.result.path)
     sums = (path[:-1] * (1 - scheme.rate * scheme.regularisation) - path[1:]) / scheme.rate
-    sums = sums * scheme.people / scheme.query(1).unit
+    sums = sums * scheme.people / scheme.queries[0].unit
     for party in colluding:
         for place in range(len(sums)):
             noise: Any = plan.noise_at(place + 1)

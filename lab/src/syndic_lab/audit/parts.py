@@ -11,8 +11,7 @@ from syndic.document import exact
 from syndic.methods import Homm, Marginals
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost
-from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
+from syndic.methods.vertimrf.sketch.encode import People, SketchPlan, encode, person_digests
 from syndic.mpc.triple import ProductSizes, dealt_half, left_share, right_share
 from syndic.mpc.twoserver import TwoServers
 from syndic.noise.binomial import SLACK, binomial_for

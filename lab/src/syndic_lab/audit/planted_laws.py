@@ -9,7 +9,7 @@ import numpy as np
 
 from syndic.document import exact
 from syndic.methods import Homm, Mixing
-from syndic.methods.vertimrf.sketch.plan import printed_plan
+from syndic.methods.vertimrf.sketch.encode import printed_plan
 from syndic.noise import DiscreteLaplace
 from syndic.privacy import ApproximateEvent, Budget, Cost, Event, PureEvent, Unit
 from syndic.random import Randomness, generator

@@ -128,7 +128,7 @@ _FAULTS: Final[tuple[tuple[str, str, Callable[[], Setting], Wrong, int], ...]] =
         "vertimrf, one key for all pairs",
         "a person's rank shows in the sketches of all pairs of columns, and the charge is for keys of their own",
         _four_sketched,
-        lambda: patch("syndic.methods.vertimrf.party.pair_key", _same_key),
+        lambda: patch("syndic.methods.vertimrf.messages.pair_key", _same_key),
         15,
     ),
     (

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from syndic import Study
 from syndic.data import Schema
 from syndic.document import from_builtins
-from syndic.methods.describe.blocks import ONE
 from syndic.methods.describe.describe import DescribePlan
+from syndic.methods.describe.opened import ONE
 from syndic.methods.describe.result import COMPARISONS, DescribeResult
 from syndic.model.describe import Kind, compare, independence, regression, trend
 from syndic_lab.bench.row import Row

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
+from syndic.methods.vertimrf.sketch.encode import People, SketchPlan, encode, person_digests, printed_plan
 from syndic.methods.vertimrf.sketch.estimate import cell_error
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan
 from syndic.random import SystemRandomness
 from syndic_lab.bench.sketch import choose
 from syndic_lab.bench.sketch import error as sketch_error

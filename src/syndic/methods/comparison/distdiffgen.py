@@ -36,13 +36,15 @@ from numpy.typing import NDArray
 
 from syndic.data import decode_codes
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import PARTNERS, SAME_PEOPLE, Message, Method, Nothing, Party, Requires, Session, Terms, encode, step
-from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan, Taxonomy, score_noise
-from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
+from syndic.kernel import PARTNERS, SAME_PEOPLE, Message, Nothing, Party, Session, Terms, encode, step
+from syndic.methods.comparison import DEALT
+from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan, Taxonomy
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
+from syndic.methods.product_steps import PlainProductSteps
 from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.cut import CutRound
+from syndic.methods.synthesis.result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.model.latent.diffgen import Cut, balanced, max_scores, specialised, tree_of
 from syndic.model.latent.groups import positive
 from syndic.model.markov import Measurement
@@ -53,7 +55,7 @@ from syndic.mpc.key import PublicKey
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import ProductInbox, ProductOpening, ProductStart, ProductTurn
+from syndic.mpc.product_messages import ProductStart
 from syndic.random import generator
 
 _CUT = "groups of the leaves"
@@ -90,7 +92,7 @@ class SplitNote(RowsNote):
 
 
 @final
-class Distdiffgen(Method, tag="distdiffgen"):
+class Distdiffgen(PlainProductSteps, tag="distdiffgen"):
     """Parameters of the two-party specialisation.
 
     `label`: the class, a column that both parties have. `specialisations`: how many groups are replaced by their
@@ -103,10 +105,7 @@ class Distdiffgen(Method, tag="distdiffgen"):
     title: ClassVar[str] = "Two-party specialisation along taxonomy trees, for a class"
     paper: ClassVar[str] = "after DistDiffGen, Mohammed et al. 2014; triples after Beaver 1991"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
-    trust: ClassVar[str] = (
-        "semi-honest: every role follows the protocol, and the coordinator, who deals the triples, colludes with no "
-        "party; unless the study lists identities, the coordinator must not forge keys"
-    )
+    trust: ClassVar[str] = DEALT
 
     label: str
     specialisations: int = 10
@@ -128,10 +127,8 @@ class Distdiffgen(Method, tag="distdiffgen"):
         if len({one.column for one in self.taxonomies}) != len(self.taxonomies):
             raise ValueError("taxonomies names the same column twice")
 
-    @property
-    def requires(self) -> Requires:
-        """The same people at both parties; Gaussian noise needs delta. `plan` checks that both have the label."""
-        return msgspec.structs.replace(SAME_PEOPLE, columns="any")
+    # the same people at both parties; Gaussian noise needs delta. `plan` checks that both have the label
+    requires = msgspec.structs.replace(SAME_PEOPLE, columns="any")
 
     def plan(self, terms: Terms) -> DistdiffgenPlan:
         """Make the trees, split the budget between scores and leaves, and calibrate the noise of the scores."""
@@ -145,18 +142,16 @@ class Distdiffgen(Method, tag="distdiffgen"):
             }
             for party in terms.parties
         }
-        account = account_of(
-            terms,
-            lambda whole: [whole * self.choice_share, whole * (1 - self.choice_share)],
-            colluding=self.colluding,
-            missing=0,
-        )
+        shares = self.choice_share, 1 - self.choice_share
+        account = account_of(terms, lambda whole: [whole * one for one in shares], colluding=self.colluding, missing=0)
+        # at least the two changed counts of the table that the account is planned for
+        moved = max(2, sum(tree.moved for own in trees.values() for tree in own.values()))
         return DistdiffgenPlan(
             terms=terms,
             account=account,
             trees=trees,
             label=self.label,
-            scored=score_noise(account, trees),
+            scored=account.alone.noise_for(1, moved, moved, moved),
             masked_sums=MaskedSums(label="leaves", graph=sum_graph(PARTNERS, colluding=self.colluding, missing=0)),
             times=self.specialisations,
             rows=self.rows if self.rows is not None else terms.parties[0].people or 0,
@@ -188,7 +183,10 @@ class Distdiffgen(Method, tag="distdiffgen"):
         """Score every group in the trees of own columns by the class, and add noise."""
         del message
         advance(party, _SCORES, 1)
-        exact = _exact_scores(party)
+        trees, label = party.plan.trees[party.name], party.plan.label
+        tables = party.table.marginals([(name, label) for name in trees])
+        found = [max_scores(tree, one.values) for tree, one in zip(trees.values(), tables, strict=True)]
+        exact = np.concatenate([np.zeros(0, dtype=np.int64), *found])
         why = f"noisy scores of {exact.size} groups of values"
         return Scores(values=party.release(party.plan.scored, exact, why=why))
 
@@ -209,20 +207,21 @@ class Distdiffgen(Method, tag="distdiffgen"):
         party.remember(_CUT, message)
         return Nothing()
 
+    def product_at(self, party: Party[DistdiffgenPlan]) -> SecureProduct:
+        """Return the product of the leaves of the chosen groups."""
+        return _round(party).multiplied
+
+    def product_rows(self, party: Party[DistdiffgenPlan], start: int, stop: int) -> NDArray[np.uint8]:
+        """Return rows of the one-hot matrix of the party's cells, without the last cell. Private."""
+        plan, cut = party.plan, party.recall(_CUT, Chosen).cut
+        batches = party.table.batches(plan.domain(party.name, cut).names)
+        width = plan.width(party.name, cut) - 1
+        return hot_rows(batches, lambda coded: [plan.cells(party.name, cut, coded)], (width,), (start, stop))
+
     @step(reveals="public")
     def product_keys(self, party: Party[DistdiffgenPlan], message: ProductStart) -> PublicKey:
         """Store the dealer's seed, make a key pair, publish the public key."""
-        return _product(party).product_keys(party, message)
-
-    @step(reveals="sealed")
-    def product_masked(self, party: Party[DistdiffgenPlan], message: ProductTurn) -> ProductOpening:
-        """Mask the rows of one chunk and seal them for the partners."""
-        return _product(party).mask(party, message, partial(_onehot_rows, party))
-
-    @step(reveals="sealed")
-    def product_multiplied(self, party: Party[DistdiffgenPlan], message: ProductInbox) -> Nothing:
-        """Multiply the chunk by every partner's masked rows."""
-        return _product(party).multiply(party, message, partial(_onehot_rows, party))
+        return self.product_at(party).product_keys(party, message)
 
     @step(reveals="masked")
     def count_leaves(self, party: Party[DistdiffgenPlan], message: Nothing) -> SumMasked:
@@ -241,14 +240,17 @@ class Distdiffgen(Method, tag="distdiffgen"):
         chosen = Chosen(cut=specialised(plan.every, scores, plan.times, plan.fits))
         session.ask(self.take_cut, chosen)
         now = plan.round_of(chosen.cut, chosen.digest)
-        assert now.product is not None  # noqa: S101 (the leaves are of both parties)
-        deal_products(session, self, now.product)
+        deal_products(session, self, now.multiplied)
         opened = sums.opened(sums.send(self.count_leaves, lambda _: Nothing()), {}, now.layout.dimension, now.ring)
         leaves = _leaf_table(plan, chosen.cut, opened.values / now.share.scale, now.variances[0])
         table = decode_codes(plan.terms.schema, _draw_rows(plan, chosen.cut, leaves, draws), draws)
+        groups = {}
+        for name, nodes in chosen.cut.items():
+            labels, levels = plan.terms.schema[name].labels(), plan.every[name].levels
+            groups[name] = tuple(tuple(labels[level] for level in levels[node]) for node in nodes)
         note = SplitNote(
             tables=notes_of([leaves]),
-            groups={name: _labels(plan, name, nodes) for name, nodes in chosen.cut.items()},
+            groups=groups,
             scores={name: tuple(found.tolist()) for name, found in scores.items()},
             standard_deviation=plan.scored.variance(1) ** 0.5,
         )
@@ -266,20 +268,6 @@ def _round(party: Party[DistdiffgenPlan]) -> CutRound:
     return party.plan.round_of(chosen.cut, chosen.digest)
 
 
-def _product(party: Party[DistdiffgenPlan]) -> SecureProduct:
-    product = _round(party).product
-    assert product is not None  # noqa: S101 (the leaves are of both parties)
-    return product
-
-
-def _exact_scores(party: Party[DistdiffgenPlan]) -> NDArray[np.int64]:
-    """Return the exact scores of all groups of the party's trees, column after column. Private."""
-    trees = party.plan.trees[party.name]
-    tables = [one.values for one in party.table.marginals([(name, party.plan.label) for name in trees])]
-    found = [max_scores(tree, table) for tree, table in zip(trees.values(), tables, strict=True)]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *found])
-
-
 def _count_cells(party: Party[DistdiffgenPlan], tables: Sequence[Names]) -> list[NDArray[np.int64]]:
     """Return the number of rows in each cell of the party's side, as one table. Private."""
     del tables
@@ -288,14 +276,6 @@ def _count_cells(party: Party[DistdiffgenPlan], tables: Sequence[Names]) -> list
     for batch in party.table.batches(plan.domain(party.name, cut).names):
         counts += np.bincount(plan.cells(party.name, cut, batch), minlength=counts.size)
     return [counts]
-
-
-def _onehot_rows(party: Party[DistdiffgenPlan], start: int, stop: int) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of the party's cells, without the last cell. Private."""
-    plan, cut = party.plan, party.recall(_CUT, Chosen).cut
-    batches = party.table.batches(plan.domain(party.name, cut).names)
-    width = plan.width(party.name, cut) - 1
-    return hot_rows(batches, lambda coded: [plan.cells(party.name, cut, coded)], (width,), (start, stop))
 
 
 def _scores_by_column(plan: DistdiffgenPlan, answers: Mapping[str, Scores]) -> dict[str, NDArray[np.float64]]:
@@ -332,8 +312,3 @@ def _draw_rows(
             weights[place, list(tree.levels[node])] = 1.0
         codes[name] = draw_column(weights, places.get(name, first), draws)
     return codes
-
-
-def _labels(plan: DistdiffgenPlan, name: str, nodes: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
-    labels, tree = plan.terms.schema[name].labels(), plan.every[name]
-    return tuple(tuple(labels[level] for level in tree.levels[node]) for node in nodes)

@@ -1,7 +1,6 @@
 """The plan of a two-party specialisation: trees, noise, and how the leaves of a cut are counted."""
 
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import cached_property
 from typing import Final, final
 
@@ -18,7 +17,6 @@ from syndic.methods.synthesis.account import Account, RoundNoise, against_partie
 from syndic.methods.synthesis.cut import CutRound, plan_round
 from syndic.model.latent.diffgen import Cut, Nested, Tree, tree_of
 from syndic.mpc.masked_sum import MaskedSums
-from syndic.noise import FineGaussian
 from syndic.privacy import Event
 
 MOST_SIDE: Final = 1024
@@ -162,10 +160,7 @@ class DistdiffgenPlan(Plan):
         """The bytes of two replies: a party gets what its partner sent, and the dealer's halves."""
         return 2 * self.resources.reply_bytes
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a run", "set fewer specialisations or larger limits"
+    too_large = ("a run", "set fewer specialisations or larger limits")
 
     @property
     def disclosure(self) -> Disclosure:
@@ -192,16 +187,3 @@ class DistdiffgenPlan(Plan):
                 "the columns, bounds, labels, taxonomies and the number of people: they are public",
             ),
         )
-
-
-def score_noise(account: Account, trees: Mapping[str, Mapping[str, Tree]]) -> RoundNoise:
-    """Return the noise of all scores of both parties together."""
-    # at least the two changed counts of the table that the account is planned for
-    moved = max(2, sum(tree.moved for own in trees.values() for tree in own.values()))
-    noise = FineGaussian(
-        sensitivity_squared=Fraction(moved),
-        mu_squared=account.events[0].mu_squared,
-        changed=moved,
-        fraction_bits=account.fraction_bits,
-    )
-    return RoundNoise(noise, account.events[0])

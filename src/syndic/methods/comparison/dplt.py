@@ -29,7 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, final
+from typing import ClassVar, Final, Literal, final
 
 import msgspec
 import numpy as np
@@ -38,56 +38,42 @@ from numpy.typing import NDArray
 from syndic.data import Coded, Domain, Table, decode_codes
 from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
-from syndic.kernel import (
-    SAME_PEOPLE,
-    Message,
-    Method,
-    Nothing,
-    Party,
-    Requires,
-    Session,
-    Terms,
-    schema_of,
-    step,
-)
+from syndic.kernel import SAME_PEOPLE, Message, Nothing, Party, Session, Terms, schema_of, step
+from syndic.methods.comparison import DEALT
 from syndic.methods.comparison.dplt_plan import (
+    GAP_SENSITIVITY,
     DpltPlan,
     count_pairs,
     name_latents,
     plan_pairs,
-    score_noise,
     useful_cells,
     useful_levels,
 )
-from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
+from syndic.methods.product_steps import PlainProductSteps
 from syndic.methods.synthesis.account import account_of
+from syndic.methods.synthesis.result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.model.latent.groups import Latent, latent_of, packed, regrouped
 from syndic.model.latent.tree import latent_tree
 from syndic.model.markov import Measurement
 from syndic.model.markov.curator import SCORE_STEP, independence_gap
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
-from syndic.mpc.key import PublicKey
 from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.order import advance
-from syndic.mpc.product_messages import ProductInbox, ProductOpening, ProductStart, ProductTurn
-from syndic.random import Randomness, generator
+from syndic.mpc.product import SecureProduct
+from syndic.random import generator
 
 _LATENTS: Final = "latent attributes of own columns"
 _MOST_LEVELS: Final = 64
 
 
-class Latents(Message):
-    """A party's latent attributes: the columns of each, and its level for every combination of their values."""
-
-    groups: dict[str, tuple[str, ...]]
-    level_of: dict[str, NDArray[np.int64]]
-
-
 class Learned(Message):
-    """What a party released about its own columns: scores in steps, counts in rows, both in units of the fine noise."""
+    """What a party released about its own columns: scores in steps, counts in rows, both in units of the fine noise.
+
+    `groups` has the columns of each latent attribute, `level_of` its level for every combination of their values.
+    """
 
     scores: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -107,7 +93,7 @@ class LatentNote(RowsNote):
 
 
 @final
-class Dplt(Method, tag="dplt"):
+class Dplt(PlainProductSteps, tag="dplt"):
     """Parameters of the latent tree.
 
     `group`: the most columns of a group. `group_cells`: the most combinations of their values; by default as many as
@@ -120,10 +106,7 @@ class Dplt(Method, tag="dplt"):
     title: ClassVar[str] = "Latent tree over columns of different parties"
     paper: ClassVar[str] = "after DPLT, Tang et al. 2021; Ver Steeg and Galstyan 2014; triples after Beaver 1991"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
-    trust: ClassVar[str] = (
-        "semi-honest: every role follows the protocol, and the coordinator, who deals the triples, colludes with no "
-        "party; unless the study lists identities, the coordinator must not forge keys"
-    )
+    trust: ClassVar[str] = DEALT
 
     group: int = 4
     group_cells: int | None = None
@@ -147,21 +130,16 @@ class Dplt(Method, tag="dplt"):
         if min(self.score_share, self.pattern_share) <= 0 or learning >= 1:
             raise ValueError("score_share and pattern_share must be positive and leave something: their sum is below 1")
 
-    @property
-    def requires(self) -> Requires:
-        """The same people, different columns at each party; Gaussian noise needs delta."""
-        return SAME_PEOPLE
+    # the same people, different columns at each party; Gaussian noise needs delta
+    requires = SAME_PEOPLE
 
     def plan(self, terms: Terms) -> DpltPlan:
         """Split the budget between scores, groups and latent pairs; size groups and levels by the noise."""
         domains = {party.name: schema_of(terms, party.name).domain for party in terms.parties}
         pairs, people = count_pairs(domains), terms.parties[0].people or 1
-        account = account_of(
-            terms,
-            lambda whole: [whole * share for share in self._shares(scored=pairs > 0)],
-            colluding=self.colluding,
-            missing=0,
-        )
+        learning = self.score_share + self.pattern_share
+        shares = (*((self.score_share, self.pattern_share) if pairs else (learning,)), 1 - learning)
+        account = account_of(terms, lambda whole: [whole * one for one in shares], colluding=self.colluding, missing=0)
         cells = self.group_cells or useful_cells(account, people, len(terms.schema.columns))
         groups = {name: packed(domain, self.group, cells) for name, domain in domains.items()}
         count = sum(len(found) for found in groups.values())
@@ -175,17 +153,16 @@ class Dplt(Method, tag="dplt"):
             most_cells=cells,
             packed=groups,
             levels=levels,
-            scored=score_noise(account, pairs) if pairs else None,
+            # in steps: rounding at both neighbours adds up to one
+            scored=account.alone.noise_for(1, pairs * (GAP_SENSITIVITY / SCORE_STEP + 1) ** 2, pairs, pairs)
+            if pairs
+            else None,
             counted=account.alone.noise_of(len(account.events) - 1, count, 2 * count),
             round=now,
+            product=now.multiplied,
             masked_sum=MaskedSum(label="latent pairs", graph=graph, count=now.layout.dimension, ring=now.ring),
             rows=people if self.rows is None else self.rows,
         )
-
-    def _shares(self, *, scored: bool) -> tuple[Fraction, ...]:
-        """Return the parts of the budget: for scores if there are any, for groups, for latent pairs."""
-        learning = self.score_share + self.pattern_share
-        return (*((self.score_share, self.pattern_share) if scored else (learning,)), 1 - learning)
 
     # The parties' side.
 
@@ -195,23 +172,22 @@ class Dplt(Method, tag="dplt"):
         del message
         advance(party, _LATENTS, 1)
         learned = _learn(party)
-        party.remember(_LATENTS, Latents(groups=learned.groups, level_of=learned.level_of))
+        party.remember(_LATENTS, learned)
         return learned
 
-    @step(reveals="public")
-    def product_keys(self, party: Party[DpltPlan], message: ProductStart) -> PublicKey:
-        """Store the dealer's seed, make a key pair, publish the public key."""
-        return party.plan.product.product_keys(party, message)
+    def product_at(self, party: Party[DpltPlan]) -> SecureProduct:
+        """Return the product of all latent attributes of different parties."""
+        return party.plan.product
 
-    @step(reveals="sealed")
-    def product_masked(self, party: Party[DpltPlan], message: ProductTurn) -> ProductOpening:
-        """Mask the rows of one chunk and seal them for the partners."""
-        return party.plan.product.mask(party, message, partial(_onehot_rows, party))
-
-    @step(reveals="sealed")
-    def product_multiplied(self, party: Party[DpltPlan], message: ProductInbox) -> Nothing:
-        """Multiply the chunk by every partner's masked rows."""
-        return party.plan.product.multiply(party, message, partial(_onehot_rows, party))
+    def product_rows(self, party: Party[DpltPlan], start: int, stop: int) -> NDArray[np.uint8]:
+        """Return rows of the one-hot matrix of latent attributes, without the last level of each. Private."""
+        latents = _recall_latents(party)
+        return hot_rows(
+            _batches(party.table, latents),
+            lambda coded: [latent.encode(coded) for latent in latents.values()],
+            (party.plan.levels - 1,) * len(latents),
+            (start, stop),
+        )
 
     @step(reveals="masked")
     def count(self, party: Party[DpltPlan], message: Nothing) -> SumMasked:
@@ -261,7 +237,10 @@ def _learn(party: Party[DpltPlan]) -> Learned:
     pairs = list(itertools.combinations(domain.names, 2))
     exact = [one.values for one in party.table.marginals([*pairs, (domain.names[0],)])]
     randomness = party.charge(plan.learning, why="noisy scores of pairs of columns, and noisy counts of groups of them")
-    scores = _noisy_scores(plan, exact[: len(pairs)], randomness)
+    scores = np.zeros(0, dtype=np.int64)
+    if plan.scored is not None and pairs:
+        gaps = np.array([independence_gap(one) for one in exact[: len(pairs)]])
+        scores = plan.scored.apply(np.round(gaps / float(SCORE_STEP)).astype(np.int64), randomness)
     noisy = {frozenset(pair): float(score) for pair, score in zip(pairs, scores, strict=True)}
     groups = regrouped(domain, plan.packed[party.name], noisy, plan.group, plan.most_cells)
     tables = [one.values for one in party.table.marginals(groups)]
@@ -280,15 +259,8 @@ def _learn(party: Party[DpltPlan]) -> Learned:
     )
 
 
-def _noisy_scores(plan: DpltPlan, tables: Sequence[NDArray[Any]], randomness: Randomness) -> NDArray[np.int64]:
-    if plan.scored is None or not tables:
-        return np.zeros(0, dtype=np.int64)
-    gaps = np.array([independence_gap(one) for one in tables])
-    return plan.scored.apply(np.round(gaps / float(SCORE_STEP)).astype(np.int64), randomness)
-
-
 def _recall_latents(party: Party[DpltPlan]) -> dict[str, Latent]:
-    kept, domain = party.recall(_LATENTS, Latents), party.terms.schema.domain
+    kept, domain = party.recall(_LATENTS, Learned), party.terms.schema.domain
     return {name: Latent(domain.project(kept.groups[name]), level) for name, level in kept.level_of.items()}
 
 
@@ -299,17 +271,6 @@ def _count_latents(party: Party[DpltPlan], wanted: Sequence[Names]) -> list[NDAr
     for batch in _batches(party.table, latents):
         counter.add({name: latent.encode(batch) for name, latent in latents.items()})
     return [one.values for one in counter.factors()]
-
-
-def _onehot_rows(party: Party[DpltPlan], start: int, stop: int) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of latent attributes, without the last level of each. Private."""
-    latents = _recall_latents(party)
-    return hot_rows(
-        _batches(party.table, latents),
-        lambda coded: [latent.encode(coded) for latent in latents.values()],
-        (party.plan.levels - 1,) * len(latents),
-        (start, stop),
-    )
 
 
 def _batches(table: Table, latents: Mapping[str, Latent]) -> Iterator[Coded]:

@@ -13,10 +13,8 @@ from syndic.kernel.disclosure import TOGETHER, UNCHECKED_ROWS, WRONG_TRIPLES, pr
 from syndic.methods.layout import Names, layout_of, same_people
 from syndic.methods.synthesis.account import Account, RoundNoise, against_parties
 from syndic.methods.synthesis.cut import CutRound, plan_round
-from syndic.model.markov.curator import SCORE_STEP
 from syndic.mpc.masked_sum import MaskedSum
 from syndic.mpc.product import SecureProduct
-from syndic.noise import FineGaussian
 from syndic.privacy import Event, GaussianEvent
 
 GAP_SENSITIVITY: Final = 3
@@ -35,8 +33,8 @@ class DpltPlan(Plan):
 
     `packed` has each party's groups, formed by size alone: the final groups are as many, perhaps with other columns,
     with at most `group` columns and `most_cells` combinations of values. `scored` is the noise of scores, if any party
-    has two columns, `counted` that of the groups' tables, `round` the plan for counting the tables of latent pairs,
-    which `masked_sum` opens. `rows` is the number of rows to draw.
+    has two columns, `counted` that of the groups' tables, `round` the plan for counting the tables of latent pairs by a
+    `product`, which `masked_sum` opens. `rows` is the number of rows to draw.
     """
 
     account: Account
@@ -47,14 +45,9 @@ class DpltPlan(Plan):
     scored: RoundNoise | None
     counted: RoundNoise
     round: CutRound
+    product: SecureProduct
     masked_sum: MaskedSum
     rows: int
-
-    @property
-    def product(self) -> SecureProduct:
-        """The product of all latent attributes of different parties."""
-        assert self.round.product is not None  # noqa: S101 (every party has a latent attribute)
-        return self.round.product
 
     @cached_property
     def domains(self) -> Mapping[str, Domain]:
@@ -76,7 +69,7 @@ class DpltPlan(Plan):
     def rounds(self) -> tuple[str, ...]:
         """Keys; parties learn latent attributes, multiply them, and the noisy tables of all pairs open."""
         keys, meet, count = self.masked_sum.rounds("count")
-        return (keys, meet, "learn", "product_keys", "product_masked", "product_multiplied", count)
+        return (keys, meet, "learn", *self.product.rounds, count)
 
     def events(self, party: str) -> tuple[Event, ...]:
         """Two events, the same for every party: latent attributes, and the tables of pairs of them."""
@@ -119,10 +112,7 @@ class DpltPlan(Plan):
         """The bytes that a party gets from all others in one message."""
         return len(self.terms.parties) * self.resources.reply_bytes
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a run", "set fewer levels, smaller groups or larger limits"
+    too_large = ("a run", "set fewer levels, smaller groups or larger limits")
 
     @property
     def disclosure(self) -> Disclosure:
@@ -160,18 +150,6 @@ def count_pairs(domains: Mapping[str, Domain]) -> int:
 def name_latents(party: str, count: int) -> tuple[str, ...]:
     """Return names for a party's latent attributes; party names have no spaces, so no name occurs twice."""
     return tuple(f"{party} {place}" for place in range(1, count + 1))
-
-
-def score_noise(account: Account, pairs: int) -> RoundNoise:
-    """Return the noise of all parties' scores together, in steps: rounding at both neighbours adds up to one step."""
-    event = account.events[0]
-    noise = FineGaussian(
-        sensitivity_squared=pairs * (GAP_SENSITIVITY / SCORE_STEP + 1) ** 2,
-        mu_squared=event.mu_squared,
-        changed=pairs,
-        fraction_bits=account.fraction_bits,
-    )
-    return RoundNoise(noise, event)
 
 
 def useful_cells(account: Account, people: int, columns: int) -> int:

@@ -13,23 +13,51 @@ are joined in random order. It is the baseline that a method for aligned rows mu
 Each party selects its tables as in PrivMRF (Cai et al. 2021) and AIM (McKenna et al. 2022), from noisy tables only.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal, final
 
 import numpy as np
+from msgspec import UNSET
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.data import Schema, decode_codes
+from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, step
-from syndic.methods.comparison.glued_plan import GluedPlan, OwnPlan, own_account, own_counts, own_terms
-from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
-from syndic.methods.synthesis.account import Account, account_of
+from syndic.kernel import (
+    GROUPS,
+    SAME_PEOPLE,
+    Disclosure,
+    Limits,
+    Member,
+    Message,
+    Method,
+    Nothing,
+    Party,
+    Plan,
+    Resources,
+    Session,
+    Terms,
+    everybody,
+    member,
+    schema_of,
+    step,
+)
+from syndic.kernel.terms import ReadFrom
+from syndic.methods.synthesis.account import Account, RoundNoise, account_of
 from syndic.methods.synthesis.expected import DrawnModel, reliability_of
-from syndic.methods.synthesis.size import check_choices, choosing, size_of
+from syndic.methods.synthesis.measure import Question, answer_of
+from syndic.methods.synthesis.result import PublishedRows, RowsNote, notes_of, read_rows
+from syndic.methods.synthesis.rounds import Answer, RoundCounts
+from syndic.methods.synthesis.size import Size, check_choices, choosing, size_of
 from syndic.methods.synthesis.trust import Reliability
 from syndic.model.markov import Adaptive, Grouping, Measurement
+from syndic.privacy import Budget, Event, GaussianEvent, Unit
 from syndic.random import generator
 
 
@@ -55,6 +83,92 @@ class GluedNote(RowsNote):
     groups: dict[str, tuple[int, ...]]
 
 
+class OwnPlan(Document):
+    """One party's rounds: the selector of its tables, their parts of the budget, and the limits of each round."""
+
+    selector: Adaptive
+    account: Account
+    size: Size
+
+
+@final
+class GluedPlan(Plan):
+    """Every party's own rounds, by name. `account` has those of all parties in order; `rows` is the number to draw."""
+
+    account: Account
+    own: Mapping[str, OwnPlan]
+    rows: int
+
+    # one step: every party synthesises its own columns
+    rounds = ("synthesise",)
+
+    @cached_property
+    def charged(self) -> tuple[GaussianEvent, ...]:
+        """What each round costs at all parties together: a person is at all of them, and the parts add up."""
+        parties, found = len(self.own), []
+        rounds = len(self.account.events) // parties
+        for place in range(rounds):
+            each = self.account.events[place::rounds]
+            mu_squared = sum((one.mu_squared for one in each), Fraction(0))
+            slack = sum((one.slack for one in each), Fraction(0))
+            what = f"Gaussian, mu {float(mu_squared) ** 0.5:.3g}, round {place + 1} at {parties} parties"
+            found.append(GaussianEvent(mu_squared=mu_squared, slack=slack, what=what))
+        return tuple(found)
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """One event per round, the same for every party: each is charged for the rounds of all."""
+        self.check_party(party)
+        return self.charged
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Memory of the largest party, bytes of its reply, time to fit."""
+        sizes, rounds = [one.size for one in self.own.values()], len(self.charged)
+        columns = max(len(party.columns or ()) for party in self.terms.parties)
+        deviation = self.own[self.terms.parties[0].name].account.noise_of(rounds, 1, 1).variance(1) ** 0.5
+        return Resources(
+            memory_bytes=max(one.memory_bytes for one in sizes),
+            expected_bytes=max(one.expected_bytes for one in sizes),
+            reply_bytes=4 * self.rows * columns + 8 * max(sum(room.cells for room in one.rooms) for one in sizes),
+            seconds=round(1.0 + rounds * self.rows / 1e6 + 3e-6 * max(one.model_cells for one in sizes), 1),
+            notes=(
+                f"{rounds} rounds at each party, by itself; standard deviation {deviation:.3g} on every count of the "
+                "last round, times the square root of the number of tables in that round",
+            ),
+        )
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        return Disclosure(
+            sees=everybody("every party's noisy tables of its own columns, and rows drawn from models fitted to them"),
+            sensitivity=(
+                "replacing one person's values at all parties at once changes two counts by one in every table, so the "
+                f"k tables of one party's round by 2 k in squared l2; the rounds of all {len(self.own)} parties are in "
+                "one account, an equal part for each, and every party is charged for all of them"
+            ),
+            not_protected=(
+                "association between columns of different parties: it is not used, so the rows show nothing of it",
+                "who the people are and how many: parties that align their rows know it",
+                GROUPS,
+                "the columns, bounds and labels: they are public",
+            ),
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class OwnTerms:
+    """The terms of a study reduced to one party and its own columns. Public."""
+
+    schema: Schema
+    unit: Unit
+    budget: Budget
+    parties: tuple[Member, ...]
+    limits: Limits
+    read_from: ReadFrom = UNSET
+
+
 @final
 class Glued(Method, tag="glued"):
     """Parameters of the glued synthesis.
@@ -76,19 +190,8 @@ class Glued(Method, tag="glued"):
     def __post_init__(self) -> None:
         check_choices(selector=self.selector, rounds=self.rounds, model_cells=self.model_cells, rows=self.rows)
 
-    @property
-    def requires(self) -> Requires:
-        """The same people, different columns at each party; Gaussian noise needs delta."""
-        return Requires(
-            people="same",
-            columns="apart",
-            delta="Gaussian noise",
-            neighbours="replace",
-            rows=1,
-            parties=1,
-            because="aligned rows show which people are in the data, and every party is charged for the whole release",
-            least_parties=2,
-        )
+    # the same people, different columns at each party; Gaussian noise needs delta
+    requires = SAME_PEOPLE
 
     def plan(self, terms: Terms) -> GluedPlan:
         """Split the strictest budget into equal parts, one for each party, and each part into rounds."""
@@ -110,7 +213,7 @@ class Glued(Method, tag="glued"):
     def synthesise(self, party: Party[GluedPlan], message: Nothing) -> OwnRows:
         """Measure own columns round by round, fit a model to the noisy tables, draw rows from it."""
         del message
-        own, counts = party.plan.own[party.name], own_counts(party)
+        own, counts = party.plan.own[party.name], _own_counts(party)
         fitted = own.selector.run(counts, own.account.whole)  # SELECT and MEASURE, with noise and a charge
         drawn = fitted.sample(party.plan.rows, generator(party.key_randomness("rows")))  # GENERATE
         measured = [table for one in fitted.rounds for table in one]
@@ -148,8 +251,17 @@ class Glued(Method, tag="glued"):
 
     def _own(self, terms: Terms, account: Account, party: str) -> OwnPlan:
         """Return one party's rounds, with the largest model that the study allows; `InputError` if none fits."""
-        own = own_terms(terms, party)
-        part = own_account(account, own.schema.domain, len(terms.parties))
+        own = OwnTerms(
+            schema=schema_of(terms, party),
+            unit=terms.unit,
+            budget=terms.budget,
+            parties=(member(terms, party),),
+            limits=terms.limits,
+        )
+        # the rounds of all parties are listed party by party, and are the same
+        parties = len(terms.parties)
+        rounds = account.events[: len(account.events) // parties]
+        part = changed(account, domain=own.schema.domain, whole=account.whole / parties, events=rounds)
         selector, size = size_of(own, part, self._selector, (), model_cells=self.model_cells, rows=self.rows)
         return OwnPlan(selector=selector, account=part, size=size)
 
@@ -157,6 +269,19 @@ class Glued(Method, tag="glued"):
         """Return the selector of tables for a model of this many cells."""
         # one grouping of levels is published for all tables
         return replace(choosing(self.selector, self.rounds, cells), merge_pairs=False)
+
+
+def _own_counts(party: Party[GluedPlan]) -> RoundCounts:
+    """Return a party's own rows, counted with noise; each round is charged its event, which covers all parties'."""
+    own, events, people = party.plan.own[party.name], party.plan.charged, member(party.terms, party.name).people
+
+    def release(question: Question) -> Answer:
+        counts, noise = answer_of(question, party.table, people or 0), own.account.noise(question)
+        why = f"round {question.number} of its own synthesis: {len(question.tables)} tables"
+        noisy = party.release(RoundNoise(noise.noise, events[question.number - 1]), counts, why=why)
+        return Answer(values=noisy / noise.scale, variance=noise.variance(1), present=(party.name,))
+
+    return RoundCounts(account=own.account, rooms=own.size.rooms, people=people, ask=release)
 
 
 def reliability_of_glued(schema: Schema, people: int, published: PublishedRows) -> Reliability:

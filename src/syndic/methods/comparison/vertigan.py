@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, MissingExtraError, RefusedError
-from syndic.kernel import SAME_PEOPLE, Message, Method, Nothing, Party, Requires, Session, Terms, schema_of, step
-from syndic.methods.comparison.vertigan_plan import VertiganPlan, plan_training
-from syndic.methods.comparison.vertigan_result import GanTable, ReleasedGenerator, read_gan
+from syndic.kernel import SAME_PEOPLE, Message, Method, Nothing, Party, Session, Terms, schema_of, step
+from syndic.methods.comparison.vertigan_plan import GanTable, VertiganPlan, plan_training, read_gan
 from syndic.model.gan.shape import Flat, GanShape, descend
 from syndic.mpc.order import advance
 from syndic.random import SimulationRandomness, generator
@@ -108,24 +107,15 @@ class Vertigan(Method, tag="vertigan"):
         if self.rows is not None and self.rows < 0:
             raise ValueError(f"rows ({self.rows}) must not be negative")
 
-    @property
-    def requires(self) -> Requires:
-        """The same people at every party, each with columns of its own."""
-        return SAME_PEOPLE
+    # the same people at every party, each with columns of its own
+    requires = SAME_PEOPLE
 
     def plan(self, terms: Terms) -> VertiganPlan:
         """Size the networks and calibrate the noise of every step."""
         people = terms.parties[0].people or 0
         if self.batch > people:
             raise InputError(f"batch ({self.batch}) must be at most the number of people ({people})")
-        return plan_training(
-            terms,
-            self._shapes(terms),
-            rounds=self.rounds,
-            critic_steps=self.critic_steps,
-            batch=self.batch,
-            rows=self.rows,
-        )
+        return plan_training(terms, self._shapes(terms), self.rounds, self.critic_steps, self.batch, self.rows)
 
     @step(reveals="public")
     def begin(self, party: Party[VertiganPlan], message: Nothing) -> Nothing:
@@ -178,21 +168,12 @@ class Vertigan(Method, tag="vertigan"):
                 push = _received(answers[name].branch, len(branches[name][0]))
                 branches[name] = descend(*branches[name], push, self.rate)
         session.progress("train", self.rounds, self.rounds)
-        model = ReleasedGenerator(
-            schema=plan.terms.schema,
-            columns=plan.columns,
-            shapes=shapes,
-            trunk=trunk[0],
-            branches={name: one[0] for name, one in branches.items()},
-        )
+        model = plan.generator(trunk[0], {name: one[0] for name, one in branches.items()})
         return GanTable(table=model.sample(plan.rows, generator=draws), model=model, note=plan.note)
 
     def read(self, plan: VertiganPlan, folder: Path) -> GanTable:
         """Read back the synthetic table and the generator."""
-        found = read_gan(plan.terms.schema, plan.columns, plan.shapes, folder)
-        if found.note != plan.note:
-            raise InputError(f"{folder.name}: vertigan.json does not belong to this study")
-        return found
+        return read_gan(plan, folder)
 
     def _shapes(self, terms: Terms) -> dict[str, GanShape]:
         """Return the networks of each party."""

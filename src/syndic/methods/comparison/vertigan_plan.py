@@ -1,4 +1,4 @@
-"""The plan of VertiGAN: the networks, what the training of all critics costs one person, and who sees what.
+"""VertiGAN's networks, what the training of all critics costs one person, who sees what, and what is published.
 
 A person has a row at every party, and every party takes noisy steps in every round: all of them add up. The cost of so
 many steps is only known in total, so all of it is charged in the first round, before any noise is drawn. Every later
@@ -7,19 +7,27 @@ then charged for more than it used, never for less.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
-from typing import Final, final
+from pathlib import Path
+from typing import Any, Final, final
 
-from syndic.errors import InputError
-from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, budgets_of, schema_of
-from syndic.methods.comparison.vertigan_result import GanNote
-from syndic.model.gan.shape import BITS, GanShape
+import numpy as np
+
+from syndic.data import ReleasedTable, Schema, decode_codes
+from syndic.document import Document, from_file
+from syndic.errors import InputError, MissingExtraError
+from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Result, Terms, budgets_of, read_table, schema_of
+from syndic.kernel.result import unreadable
+from syndic.model.gan.shape import BITS, Flat, GanShape
 from syndic.noise import FineGaussian
 from syndic.privacy import ApproximateEvent, Event, PureEvent
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.gaussian import ATTO
 from syndic.privacy.sampled import LEAST_SIGMA, sampled_sigma
+from syndic.random import SystemRandomness
+from syndic.random import generator as new_generator
 
 _MARK: Final = Fraction(1, PICO)
 # bytes of one weight of one person's gradient: as computed, widened, squared, rounded
@@ -27,6 +35,77 @@ _GRADIENT_BYTES = 48
 _PEOPLE = 32
 # seconds of processor time for one weight of one person's gradient, for one person drawn or not, for one drawn value
 _PER_WEIGHT, _PER_PERSON, _PER_VALUE = 8e-9, 3e-8, 5e-8
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReleasedGenerator:
+    """A trained generator. Its weights are released: anyone may draw from it, at no cost.
+
+    `columns` are those of each party, in the order of its branch.
+    """
+
+    schema: Schema
+    columns: Mapping[str, tuple[str, ...]]
+    shapes: Mapping[str, GanShape]
+    trunk: Flat
+    branches: Mapping[str, Flat]
+
+    def sample(self, rows: int, *, generator: np.random.Generator | None = None) -> ReleasedTable:
+        """Draw rows; pass a seeded `generator` for a reproducible draw. It need not be secret."""
+        try:
+            from syndic.methods.comparison.vertigan_work import drawn_codes  # noqa: PLC0415 (torch is an extra)
+        except ImportError:
+            raise MissingExtraError("torch", "gan") from None
+        if rows < 0:
+            raise InputError(f"rows ({rows}) must not be negative")
+        generator = new_generator(SystemRandomness()) if generator is None else generator
+        drawn = drawn_codes(self.shapes, self.branches, self.trunk, rows, generator)
+        codes = {
+            column: drawn[party][:, place]
+            for party, names in self.columns.items()
+            for place, column in enumerate(names)
+        }
+        return decode_codes(self.schema, codes, generator)
+
+    def save(self, path: Path) -> None:
+        """Write the weights as `.npz`."""
+        branches = {f"branch {name}": weights for name, weights in self.branches.items()}
+        np.savez(path, trunk=self.trunk, **branches)  # type: ignore[arg-type]
+
+
+class GanNote(Document):
+    """How the table was made. Public. `sigma` is the noise on a sum, as a multiple of what one person can add."""
+
+    rounds: int
+    critic_steps: int
+    batch: int
+    sigma: float
+    noisy_steps: int
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GanTable(Result):
+    """The synthetic table and its generator. All of it is released."""
+
+    table: ReleasedTable
+    model: ReleasedGenerator
+    note: GanNote
+
+    def files(self) -> Mapping[str, Any]:
+        """Return `synthetic.parquet`, the weights `generator.npz`, and `vertigan.json`."""
+        return {"synthetic.parquet": self.table, "generator.npz": self.model, "vertigan.json": self.note}
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return a few facts about the table and the training."""
+        return {
+            "rows": len(self.table),
+            "columns": len(self.table.names),
+            "rounds": self.note.rounds,
+            "noisy steps of all critics": self.note.noisy_steps,
+            "sigma": round(self.note.sigma, 4),
+        }
 
 
 @final
@@ -50,6 +129,12 @@ class VertiganPlan(Plan):
         """The columns of each party, in the order of its branch."""
         return {party.name: schema_of(self.terms, party.name).names for party in self.terms.parties}
 
+    def generator(self, trunk: Flat, branches: Mapping[str, Flat]) -> ReleasedGenerator:
+        """Return the generator with these weights."""
+        return ReleasedGenerator(
+            schema=self.terms.schema, columns=self.columns, shapes=self.shapes, trunk=trunk, branches=branches
+        )
+
     @property
     def note(self) -> GanNote:
         """How the table is made."""
@@ -65,10 +150,8 @@ class VertiganPlan(Plan):
         """Return the noise of one step on a critic of this many weights, in units of 2^-BITS."""
         return _noise(self.sigma, length)
 
-    @property
-    def rounds(self) -> tuple[str, ...]:
-        """New critics, then the rounds of training."""
-        return ("begin", "train")
+    # new critics, then the rounds of training
+    rounds = ("begin", "train")
 
     def events(self, party: str) -> tuple[Event, ...]:
         """The whole cost in the first round, and one ledger unit in every later one; the same for every party."""
@@ -101,10 +184,7 @@ class VertiganPlan(Plan):
             ),
         )
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a run", "use smaller networks"
+    too_large = ("a run", "use smaller networks")
 
     @property
     def disclosure(self) -> Disclosure:
@@ -128,13 +208,7 @@ class VertiganPlan(Plan):
 
 
 def plan_training(
-    terms: Terms,
-    shapes: Mapping[str, GanShape],
-    *,
-    rounds: int,
-    critic_steps: int,
-    batch: int,
-    rows: int | None,
+    terms: Terms, shapes: Mapping[str, GanShape], rounds: int, critic_steps: int, batch: int, rows: int | None
 ) -> VertiganPlan:
     """Calibrate the noise of every step to the strictest budget."""
     budgets = budgets_of(terms)
@@ -165,3 +239,22 @@ def plan_training(
 
 def _noise(sigma: Fraction, length: int) -> FineGaussian:
     return FineGaussian(sensitivity_squared=Fraction(4**BITS), mu_squared=1 / sigma**2, changed=length, fraction_bits=0)
+
+
+def read_gan(plan: VertiganPlan, folder: Path) -> GanTable:
+    """Read back what a `GanTable` wrote."""
+    shapes = plan.shapes
+    if from_file(folder / "vertigan.json", GanNote) != plan.note:
+        raise InputError(f"{folder.name}: vertigan.json does not belong to this study")
+    table = read_table(folder, "synthetic.parquet")
+    try:
+        with np.load(folder / "generator.npz", allow_pickle=False) as found:
+            trunk = np.asarray(found["trunk"], dtype=np.float32)
+            branches = {name: np.asarray(found[f"branch {name}"], dtype=np.float32) for name in shapes}
+    except (OSError, ValueError, KeyError) as error:
+        raise unreadable(folder, error) from None
+    first = next(iter(shapes.values()))
+    fits = all(weights.shape == (shapes[name].branch.length,) for name, weights in branches.items())
+    if trunk.shape != (first.trunk.length,) or not fits:
+        raise InputError(f"{folder.name}: generator.npz does not have the networks of this study")
+    return GanTable(table=ReleasedTable(table), model=plan.generator(trunk, branches), note=plan.note)

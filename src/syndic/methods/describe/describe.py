@@ -1,7 +1,7 @@
 """Everyday statistics of all parties' people from one noisy release of sums.
 
 The study names a column of groups, columns to describe, and regressions. From them follow small tables of counts and
-sums of numbers by group (`syndic.methods.describe.blocks`). Every party computes its own, and all together are opened
+sums of numbers by group (`syndic.methods.describe.opened`). Every party computes its own, and all together are opened
 once under one copy of noise, as in `marginals`, over any cut: parties that count a table together have shares of it,
 which each multiplies by the public matrix of a block. The coordinator derives shares, means, standard deviations and
 quantiles by group, their differences and ratios (within strata by Mantel and Haenszel), tests, and regressions with
@@ -17,7 +17,6 @@ is in one cell, which partners prove (`adversary`).
 people: of each group of people) are opened, too.
 """
 
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Final, Literal, final
@@ -35,25 +34,29 @@ from syndic.kernel import (
     UNDER_MASKS,
     Adversary,
     Disclosure,
-    Requires,
     Session,
     Terms,
-    budgets_of,
     groups_of,
     most_rows,
     shared_people,
 )
-from syndic.methods.describe.blocks import BITS, LEAST_BITS, MOST_BINS, MOST_LEVELS, Block, Readings, is_number
-from syndic.methods.describe.opened import DescribeNote, Fit
+from syndic.methods.describe.opened import (
+    BITS,
+    LEAST_BITS,
+    MOST_BINS,
+    MOST_LEVELS,
+    Block,
+    DescribeNote,
+    Fit,
+    Readings,
+    is_number,
+)
 from syndic.methods.describe.result import DescribeResult, read_describe
-from syndic.methods.histogram.marginals import CountsTables, Marginals, check_counted, room_for
-from syndic.methods.histogram.marginals_plan import MarginalsPlan
+from syndic.methods.histogram.marginals import ONE_ROW, CountsTables, Marginals, check_counted, room_for
+from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share, share_of
 from syndic.methods.layout import Parts, TableLayout, layout_of
 from syndic.model.describe import Kind
 from syndic.mpc.ring import LARGEST_FIELD
-from syndic.noise import GaussianShare
-from syndic.privacy import rho_for
-from syndic.privacy.concentrated import part_of
 
 PARTY: Final = "party"
 
@@ -189,17 +192,7 @@ class Describe(CountsTables, tag="describe"):
             servers=self.servers or (),
         )
 
-    @property
-    def requires(self) -> Requires:
-        """Public bounds on people, delta for Gaussian noise, and one row for each person."""
-        return Requires(
-            people="bound",
-            delta="Gaussian noise",
-            rows=1,
-            because="intervals are for people, each with one row",
-            any_cut=True,
-            averages=True,
-        )
+    requires = msgspec.structs.replace(ONE_ROW, because="intervals are for people, each with one row")
 
     def plan(self, terms: Terms) -> DescribePlan:
         """Work out the sums that are needed, calibrate the noise to all of them, and size the ring."""
@@ -240,21 +233,13 @@ class Describe(CountsTables, tag="describe"):
             **{name: getattr(counted, name) for name in counted.__struct_fields__},
         )
 
-    def _noise(
-        self, terms: Terms, layout: TableLayout, blocks: tuple[Block, ...], bits: int
-    ) -> tuple[GaussianShare, int]:
+    def _noise(self, terms: Terms, layout: TableLayout, blocks: tuple[Block, ...], bits: int) -> tuple[Share, int]:
         """Return a party's share of the noise, and what one person of one group changes, in squared l2."""
-        readings, parties = [Readings(block, terms.schema, bits) for block in blocks], terms.unit.parties
+        readings = [Readings(block, terms.schema, bits) for block in blocks]
         sensitivity = sum(one.sensitivity(terms.unit.neighbours) for one in readings) * layout.one**2
-        noise = GaussianShare(
-            sensitivity_squared=Fraction(parties * sensitivity),
-            rho=part_of(min(rho_for(budget.epsilon, budget.delta) for budget in budgets_of(terms)), parties),
-            parties=len(terms.parties),
-            colluding=self.colluding,
-            missing=self.missing,
-            dimension=sum(one.cells(len(layout.groups)) for one in readings),
-        )
-        return noise, sensitivity
+        count = sum(one.cells(len(layout.groups)) for one in readings)
+        who = {"parties": len(terms.parties), "colluding": self.colluding, "missing": self.missing, "dimension": count}
+        return share_of("gaussian", terms, 0, sensitivity, **who), sensitivity
 
     def _bits(self, terms: Terms, layout: TableLayout, blocks: tuple[Block, ...]) -> int:
         """Return how finely sums are counted: where rows are proven, as finely as the largest field has room for."""

@@ -15,8 +15,7 @@ from syndic.data.coding import bins_of
 from syndic.document import from_file
 from syndic.errors import InputError
 from syndic.kernel import read_table
-from syndic.methods.describe.blocks import is_number
-from syndic.methods.describe.opened import EVERYBODY, DescribeNote, Fit, Opened
+from syndic.methods.describe.opened import EVERYBODY, DescribeNote, Fit, Opened, is_number
 from syndic.model.describe import (
     ChiSquared,
     Comparison,

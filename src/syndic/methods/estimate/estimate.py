@@ -17,7 +17,6 @@ noise needs); block estimates moved into the public set after correction; rows a
 their values. `as_published` is the paper's own noise, for simulation.
 """
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from fractions import Fraction
@@ -38,31 +37,30 @@ from syndic.kernel import (
     Requires,
     Session,
     Terms,
-    budgets_of,
     groups_of,
     member,
     people_of,
     step,
 )
 from syndic.kernel.cut import granted
-from syndic.methods.estimate.plan import FINE, EstimatePlan, Law, Layout, Share, layout_of
-from syndic.methods.estimate.published import PublishedLaplace
+from syndic.methods.estimate.plan import FINE, EstimatePlan, Law, Layout, layout_of
 from syndic.methods.estimate.result import (
     Estimates,
     EstimatesResult,
     Group,
     GroupEstimate,
     NoisyMean,
-    group_estimate,
+    PublishedLaplace,
     members_of,
     parts_of,
 )
+from syndic.methods.histogram.marginals_plan import share_of
 from syndic.model import AnyFamily
 from syndic.model.families.estimate import Correction, Setting, best_blocks, block_estimates, blocks_of, printed_blocks
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.ring import OVERFLOW, ring_for
-from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
+from syndic.noise import DiscreteGaussian, DiscreteLaplace
 from syndic.privacy import Budget, rho_for
 from syndic.privacy.concentrated import part_of
 from syndic.random import generator
@@ -170,7 +168,8 @@ class Estimate(Method, tag="estimate"):
             graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
             parts = parts_of(self.groups, names)
             count = layout.dimension * len(parts)
-            share = self._share(layout, terms, count)
+            who = {"parties": len(terms.parties), "colluding": self.colluding, "missing": self.missing}
+            share = share_of(self.noise, terms, layout.l1, layout.l2_squared, dimension=count, **who)
             # room for the statistics of all rows, and for the noise
             largest = (people_of(terms) or 0) * int(layout.steps.max())
             ring = ring_for(largest + share.tail(OVERFLOW / count, share.parties))
@@ -231,8 +230,7 @@ class Estimate(Method, tag="estimate"):
         removing the person replaces at most one row.
         """
         layout = party.plan.layout
-        table = dataclasses.replace(party.table, schema=layout.schema)
-        batches = [batch[self.column].astype(np.int64) for batch in table.batches()]
+        batches = [batch[self.column].astype(np.int64) for batch in party.table.coded_by(layout.schema).batches()]
         codes = np.concatenate(batches) if batches else np.zeros(0, dtype=np.int64)
         if party.terms.unit.neighbours == "replace":
             return codes
@@ -288,8 +286,17 @@ class Estimate(Method, tag="estimate"):
         )
 
     def _estimate(self, name: str, plan: EstimatePlan, means: tuple[NoisyMean, ...]) -> GroupEstimate:
-        people = sum(one.people for one in means)
-        return group_estimate(name, people, plan.combined(means), plan.layout.model, self.confidence)
+        """Return the estimate of a group of parties, with its intervals."""
+        found = plan.combined(means)
+        lower, upper = found.interval(self.confidence, plan.layout.model)
+        return GroupEstimate(
+            of=name,
+            people=sum(one.people for one in means),
+            estimate=tuple(found.theta.tolist()),
+            standard_error=tuple(found.standard_error.tolist()),
+            lower=tuple(lower.tolist()),
+            upper=tuple(upper.tolist()),
+        )
 
     def read(self, plan: EstimatePlan, folder: Path) -> EstimatesResult:
         """Read back `estimates.json`."""
@@ -329,25 +336,6 @@ class Estimate(Method, tag="estimate"):
 
         laws = {own: law(own) for own in set(budgets.values())}
         return {name: laws[own] for name, own in budgets.items()}
-
-    def _share(self, layout: Layout, terms: Terms, dimension: int) -> Share:
-        """Return a party's share of the noise on the sum over all parties, calibrated to the strictest budget.
-
-        A person at r parties changes the sum r times as much, and each party is charged 1 / r of the budget: for rho,
-        variance (r s)^2 / (2 rho) = r s^2 / (2 rho / r). For epsilon, scale r d / epsilon.
-        """
-        budgets, apart = set(budgets_of(terms)), terms.unit.parties
-        who = {
-            "parties": len(terms.parties),
-            "colluding": self.colluding,
-            "missing": self.missing,
-            "dimension": dimension,
-        }
-        if self.noise == "laplace":
-            epsilon = part_of(min(budget.epsilon for budget in budgets), apart)
-            return LaplaceShare(sensitivity=layout.l1, epsilon=epsilon, **who)
-        rho = part_of(min(rho_for(budget.epsilon, budget.delta) for budget in budgets), apart)
-        return GaussianShare(sensitivity_squared=Fraction(apart * layout.l2_squared), rho=rho, **who)
 
 
 def _published_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Boolean, Categorical, Integer, Ordinal, Real, Schema
+from syndic.data.coding import bins_of
 from syndic.errors import InputError
 from syndic.kernel import (
     ALIGNED,
@@ -31,13 +32,13 @@ from syndic.kernel import (
     shared_people,
 )
 from syndic.kernel.cut import granted
-from syndic.methods.estimate.published import PublishedLaplace
-from syndic.methods.estimate.result import NoisyMean, stacked
+from syndic.methods.estimate.result import NoisyMean, PublishedLaplace, stacked
+from syndic.methods.histogram.marginals_plan import Share
 from syndic.model import AnyFamily, Multinomial
 from syndic.model.families.estimate import Estimated, Model, estimate_by_blocks, estimate_by_statistics
 from syndic.model.families.family import Array
 from syndic.mpc.masked_sum import MaskedSum
-from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
+from syndic.noise import DiscreteGaussian, DiscreteLaplace, LaplaceShare
 from syndic.privacy import Event
 
 FINE = 2**16
@@ -162,9 +163,8 @@ def _grid(column: Any, bits: int, categories: bool) -> tuple[Any, Array, float]:
     whole = isinstance(column, Integer)
     bins = min(2**bits, column.upper - column.lower + 1) if whole else 2**bits
     fine = msgspec.structs.replace(column, bins=int(bins), edges=None, scale="linear")
-    edges = np.asarray(fine.bin_edges, dtype=np.float64)
-    values = (edges[:-1] + edges[1:] - (1 if whole else 0)) / 2
-    return fine, values, float((edges[-1] - edges[0]) / (len(edges) - 1))
+    values, lower, upper = bins_of(fine)
+    return fine, values, (upper + whole - lower) / len(values)
 
 
 def _fixed_point(statistics: Array) -> tuple[NDArray[np.int64], Array, Array]:
@@ -195,7 +195,6 @@ def _diameters(steps: NDArray[np.int64], name: str) -> tuple[int, int]:
 
 
 Law = DiscreteLaplace | DiscreteGaussian
-Share = LaplaceShare | GaussianShare
 
 
 @final
@@ -273,10 +272,7 @@ class EstimatePlan(Plan):
             notes.append(f"{name}: {what} of standard deviation {_listed(spread)} on its mean")
         return tuple(notes)
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "the largest party", "raise memory_mb"
+    too_large = ("the largest party", "raise memory_mb")
 
     # How to read noisy sums; all of it is public.
 

@@ -1,16 +1,22 @@
-"""What a study of estimates publishes."""
+"""What a study of estimates publishes, and the paper's noise, for simulation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel import Result
-from syndic.model.families.estimate import Estimated, Model, Noisy
+from syndic.model.families.estimate import Noisy
 from syndic.model.families.family import Array
+from syndic.privacy import PureEvent
+from syndic.privacy.concentrated import PICO
+from syndic.random import Randomness, generator
 
 
 class Group(Document):
@@ -71,6 +77,33 @@ class EstimatesResult(Result):
 
 
 @final
+class PublishedLaplace(Document):
+    """The paper's noise on fixed-point sums: a floating-point Laplace draw of this scale, rounded. Not private.
+
+    `sensitivity`: the l1 change of the sums by one row; the paper uses the Euclidean diameter instead.
+    """
+
+    scale: float
+    sensitivity: float
+
+    @property
+    def event(self) -> PureEvent:
+        """The cost in real arithmetic."""
+        holds = Fraction(ceil(Fraction(self.sensitivity) / Fraction(self.scale) * PICO), PICO)
+        return PureEvent(epsilon=holds, what="continuous Laplace, as published")
+
+    @property
+    def variance(self) -> float:
+        """Variance of one draw, in squared steps."""
+        return 2 * self.scale**2
+
+    def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
+        """Return the values with noise, rounded to whole steps."""
+        noise = generator(randomness).laplace(0.0, self.scale, values.shape)
+        return np.rint(values + noise).astype(np.int64)
+
+
+@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyMean:
     """A noisy mean of `people` rows, of one party or of all in a masked sum, with the noise's variance and kurtosis."""
@@ -89,19 +122,6 @@ def stacked(means: Sequence[NoisyMean], unit: Array) -> Noisy:
         noise=np.stack([one.noise for one in means]),
         peaked=np.array([one.peaked for one in means]),
         unit=unit,
-    )
-
-
-def group_estimate(name: str, people: int, estimated: Estimated, model: Model, confidence: float) -> GroupEstimate:
-    """Return the estimate of one group with its intervals."""
-    lower, upper = estimated.interval(confidence, model)
-    return GroupEstimate(
-        of=name,
-        people=people,
-        estimate=tuple(estimated.theta.tolist()),
-        standard_error=tuple(estimated.standard_error.tolist()),
-        lower=tuple(lower.tolist()),
-        upper=tuple(upper.tolist()),
     )
 
 

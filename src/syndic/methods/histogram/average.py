@@ -43,6 +43,7 @@ from syndic.kernel import (
     Session,
     Terms,
     budgets_of,
+    member,
     people_of,
     step,
 )
@@ -171,10 +172,7 @@ class AveragePlan(Plan):
             ),
         )
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a server", "use fewer bits"
+    too_large = ("a server", "use fewer bits")
 
 
 @final
@@ -206,23 +204,19 @@ class Average(Method, tag="average"):
         if len(set(self.columns)) != len(self.columns):
             raise ValueError("columns must be distinct")
 
-    @property
-    def requires(self) -> Requires:
-        """Public sizes, to divide by; noise that is nearly Gaussian needs delta."""
-        return Requires(
-            people="bound",
-            delta="noise from coins",
-            neighbours="replace",
-            rows=1,
-            because="averages divide by a public number of rows",
-        )
+    # public sizes, to divide by; noise that is nearly Gaussian needs delta
+    requires = Requires(
+        people="bound",
+        delta="noise from coins",
+        neighbours="replace",
+        rows=1,
+        because="averages divide by a public number of rows",
+    )
 
     def plan(self, terms: Terms) -> AveragePlan:
         """Make the fixed-point columns, the noise for the smallest budget, and the protocol of the servers."""
-        names = [candidate.name for candidate in terms.parties]
         for server in self.servers:
-            if server not in names:
-                raise InputError(f"servers: '{server}' is not a party of this study; its parties are {names}")
+            member(terms, server)
         fixed_point = _fixed_point(terms.schema, self.columns, self.bits)
         changes, parties = [_steps(column) for column in fixed_point.columns], terms.unit.parties
         # all parties share one copy of noise, so it is for the smallest budget
@@ -244,8 +238,7 @@ class Average(Method, tag="average"):
         """Sum this party's fixed-point numbers, charge the whole release, secret-share the sums between the servers."""
         plan = party.plan
         plan.two_servers.meet(party, message)
-        table = dataclasses.replace(party.table, schema=plan.fixed_point)
-        sums = table.sums()
+        sums = party.table.coded_by(plan.fixed_point).sums()
         for event in plan.events(party.name):
             party.charge(event, why="noisy averages of all parties' rows")
         return plan.two_servers.shares(party, np.array(sums, dtype=np.int64))

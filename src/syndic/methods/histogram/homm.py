@@ -107,6 +107,11 @@ class PublishedLaplace(Document):
         """The cost in real arithmetic: the published epsilon times the true sensitivity of the unit."""
         return PureEvent(epsilon=self.epsilon * self.unit.l1_of_counts(), what="continuous Laplace, as published")
 
+    @property
+    def variance(self) -> float:
+        """Variance of one draw, before it is rounded."""
+        return 2 / float(self.epsilon) ** 2
+
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
         """Return the values with noise, rounded."""
         noise = generator(randomness).laplace(0.0, float(1 / self.epsilon), values.shape)
@@ -170,7 +175,9 @@ class HommPlan(Plan):
         survivors = {
             name: float(sizes[name]) if one is None else one.expected_survivors for name, one in kept_as.items()
         }
-        noise_rows = sum(count * (self.at_least + _typical_size(self.noise[name])) for name, count in survivors.items())
+        # an empty cell that is kept has about a standard deviation more than `at_least`
+        deviations = {name: noise.variance**0.5 for name, noise in self.noise.items()}
+        noise_rows = sum(count * (self.at_least + deviations[name]) for name, count in survivors.items())
         dense = 24 * size if None in kept_as.values() else 0
         largest = max(survivors.values()) + people
         kept = sum(survivors.values()) + people
@@ -185,10 +192,7 @@ class HommPlan(Plan):
                 f"{size:,} cells in the {'public' if self.one_grid else 'largest'} grid",
                 f"about {sum(survivors.values()):,.0f} empty cells will get rows from noise alone, "
                 f"about {noise_rows:,.0f} rows in all",
-                *(
-                    f"{name}: standard deviation {spread(noise):.3g} on every count"
-                    for name, noise in self.noise.items()
-                ),
+                *(f"{name}: standard deviation {one:.3g} on every count" for name, one in deviations.items()),
                 *notes_of(self.schemas, self.terms.schema, self.absent),
             ),
         )
@@ -198,6 +202,12 @@ class HommPlan(Plan):
         """What every role sees."""
         unit = self.terms.unit
         published = any(isinstance(noise, PublishedLaplace) for noise in self.noise.values())
+        departures = (
+            f"the paper claims max_k epsilon_k; for this unit the cost in real arithmetic is "
+            f"{unit.l1_of_counts() * unit.parties} times that",
+            "the noise is drawn in floating point: before rounding, most outputs of one table are impossible for a "
+            "neighbouring one (Mironov 2012), and no guarantee is proven for the draw itself",
+        )
         return Disclosure(
             sees=everybody("every party's noisy counts and the merged table"),
             sensitivity=(
@@ -206,14 +216,17 @@ class HommPlan(Plan):
                 f"than {unit.parties} of the parties, and each party's noise is calibrated to its budget divided by "
                 f"{unit.parties}"
             ),
-            not_protected=_not_protected(unit),
-            departures=_departures(unit) if published else (),
+            not_protected=(
+                GROUPS,
+                f"people with more rows at a party than {unit.rows}, or at more parties than {unit.parties}",
+                "that a party takes part, its name, the columns, bounds and bins: they are in the public study",
+                *(("the size of each party: it is public under replace",) if unit.neighbours == "replace" else ()),
+            ),
+            departures=departures if published else (),
         )
 
-    @property
-    def rounds(self) -> tuple[str, ...]:
-        """One step: every party publishes its noisy histogram."""
-        return ("sanitise",)
+    # one step: every party publishes its noisy histogram
+    rounds = ("sanitise",)
 
     @property
     def too_large(self) -> tuple[str, str]:
@@ -346,33 +359,3 @@ class Homm(Method, tag="homm"):
             return DiscreteLaplace(sensitivity=unit.l1_of_counts(), epsilon=epsilon)
         rho = part_of(rho_for(budget.epsilon, budget.delta), unit.parties)
         return DiscreteGaussian(sensitivity_squared=Fraction(unit.l2_squared_of_counts()), rho=rho)
-
-
-def spread(noise: Noise) -> float:
-    """Return the standard deviation of the noise on one count, in rows."""
-    return 2**0.5 / float(noise.epsilon) if isinstance(noise, PublishedLaplace) else noise.variance**0.5
-
-
-def _typical_size(noise: Noise) -> float:
-    """Return approximately how many rows an empty cell that is kept has above `at_least`."""
-    return float(1 / noise.epsilon) if isinstance(noise, PublishedLaplace) else noise.variance**0.5
-
-
-def _departures(unit: Unit) -> tuple[str, ...]:
-    factor = unit.l1_of_counts() * unit.parties
-    return (
-        f"the paper claims max_k epsilon_k; for this unit the cost in real arithmetic is {factor} times that",
-        "the noise is drawn in floating point: before rounding, most outputs of one table are impossible for a "
-        "neighbouring one (Mironov 2012), and no guarantee is proven for the draw itself",
-    )
-
-
-def _not_protected(unit: Unit) -> tuple[str, ...]:
-    common = (
-        GROUPS,
-        f"people with more rows at a party than {unit.rows}, or at more parties than {unit.parties}",
-        "that a party takes part, its name, the columns, bounds and bins: they are in the public study",
-    )
-    if unit.neighbours == "replace":
-        return (*common, "the size of each party: it is public under replace")
-    return common

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.kernel import people_of
-from syndic.methods.histogram.homm import HommPlan, MergedTable, Noise, PublishedLaplace, spread
+from syndic.methods.histogram.homm import HommPlan, MergedTable, Noise, PublishedLaplace
 from syndic.methods.synthesis.expected import Floats, limit_of, mean_width, strength_of
 from syndic.methods.synthesis.trust import DIGITS, ColumnTrust, ExpectedError, PairTrust, Reliability
 from syndic.model.markov.score import MEAN_ABSOLUTE
@@ -88,7 +88,7 @@ class _Grid:
         found, nobody, variance = np.zeros((3, part.size))
         for party, counts in self._counts.items():
             cells = part.index([self._codes[party][name] // self.step(name) for name in names])
-            empty, one = self._empty[party], spread(self._plan.noise[party]) ** 2
+            empty, one = self._empty[party], self._plan.noise[party].variance
             dropped = behind - np.bincount(cells, minlength=part.size)
             vacant = np.clip(dropped / empty.dropped, 0, behind) if empty.dropped else np.zeros(part.size)
             found += np.bincount(cells, weights=counts, minlength=part.size)
@@ -99,20 +99,18 @@ class _Grid:
         off, deviation = np.abs(found / rows - people / total), np.sqrt(variance) / rows
         even = np.abs(people / total - behind / behind.sum()).sum() / 2
         noise = min(1.0, float(np.hypot(off, MEAN_ABSOLUTE * deviation).sum()) / 2)
-        error = ExpectedError.of(noise=noise, model=self._lost(total) * float(even))
+        declared = people_of(self._plan.terms)
+        # of the people whose cells were dropped; nobody's are unless `at_least` drops more than noise alone
+        lost = 0.0 if self._plan.at_least == 1 or not declared else max(0.0, 1 - total / declared)
+        error = ExpectedError.of(noise=noise, model=lost * float(even))
         return error, people.reshape(part.sizes)
-
-    def _lost(self, total: float) -> float:
-        """Return the share of the people whose cells were dropped; 0 unless `at_least` drops more than noise alone."""
-        people = people_of(self._plan.terms)
-        return 0.0 if self._plan.at_least == 1 or not people else max(0.0, 1 - total / people)
 
 
 def _empty(noise: Noise, plan: HommPlan) -> _Empty:
     """Return what is kept of the noise on an empty cell, summed over its distribution in steps of at least 1."""
-    deviation = spread(noise)
+    deviation = noise.variance**0.5
     if not plan.clamp:
-        return _Empty(0.0, deviation**2, 0.0)
+        return _Empty(0.0, noise.variance, 0.0)
     step = max(1.0, deviation / _STEPS)
     reach = np.arange(-_REACH * max(deviation, 1.0), _REACH * max(deviation, 1.0) + step, step).round()
     if isinstance(noise, DiscreteGaussian):

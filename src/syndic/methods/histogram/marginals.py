@@ -25,7 +25,6 @@ triples: with one party of a group it could read the rows of the party's partner
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal, final
@@ -45,14 +44,13 @@ from syndic.kernel import (
     Session,
     Terms,
     adversary_of,
-    budgets_of,
     covered,
     groups_of,
     member,
     most_rows,
     step,
 )
-from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share
+from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share, share_of
 from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, read_marginals
 from syndic.methods.layout import COORDINATOR, Names, TableLayout, layout_of, noise_shares
 from syndic.methods.product_steps import ProductSteps
@@ -61,10 +59,11 @@ from syndic.mpc.graph import SumGraph, sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked, Total
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.ring import OVERFLOW, ring_for
-from syndic.mpc.threeserver import check_servers, product_by
-from syndic.noise import GaussianShare, LaplaceShare, SkellamShare
-from syndic.privacy import rho_for
-from syndic.privacy.concentrated import part_of
+from syndic.mpc.threeserver import check_servers
+from syndic.noise import SkellamShare
+
+ONE_ROW = Requires(people="bound", delta="Gaussian noise", rows=1, any_cut=True, averages=True)
+"""Requirements of a method that opens tables with Gaussian noise, in which a person has one row."""
 
 
 class CountsTables(ProductSteps):
@@ -80,7 +79,7 @@ class CountsTables(ProductSteps):
 
     def product_rows(self, party: Party[MarginalsPlan], start: int, stop: int) -> NDArray[np.uint8]:
         """Return rows of the party's one-hot matrix. Private."""
-        return party.plan.counts.rows(party, (start, stop), lambda coded: coded)
+        return party.plan.cut.rows(party, (start, stop), lambda coded: coded)
 
     @step(reveals="masked")
     def count(self, party: Party[MarginalsPlan], message: Nothing) -> SumMasked:
@@ -88,7 +87,7 @@ class CountsTables(ProductSteps):
         del message
         plan = party.plan
         masks = plan.masked_sum.masks(party)
-        values = plan.summed(party.name, plan.counts.of(party, partial(_count, party)))
+        values = plan.summed(party.name, plan.cut.added_by(party, plan.product, partial(_count, party)))
         return masks.hide(party.contribute(plan.noise_at(party.name), values, why=self.why))
 
     def total(self, session: Session[MarginalsPlan]) -> Total:
@@ -228,15 +227,8 @@ class Marginals(CountsTables, tag="marginals"):
             raise InputError("parties that multiply must all answer: set missing = 0, or name no table of two parties")
         for name in self.servers:
             member(terms, name)
-        return product_by(
-            self.servers,
-            label="product",
-            sizes=layout.sizes(terms, room, proven=self.proven),
-            pairs=tuple(layout.across),
-            groups=layout.widths,
-            proven=self.proven,
-            cells={pair: layout.cells(pair) for pair in layout.across},
-        )
+        sizes = layout.sizes(terms, room, proven=self.proven)
+        return layout.product("product", sizes, proven=self.proven, servers=self.servers)
 
     @property
     def proven(self) -> bool:
@@ -270,31 +262,13 @@ class Marginals(CountsTables, tag="marginals"):
         return found
 
     def _noise(self, terms: Terms, layout: TableLayout) -> Share:
-        """Return the share of the noise that every party adds, the same for all, calibrated to the strictest budget.
-
-        Let a person change one party's counts by at most s in l2 (d in l1) over all tables, and be at r parties, or
-        change those of one group and be in r groups: the sum changes by at most r s. The whole budget is rho, and each
-        of r ledgers is charged rho / r, so the variance is (r s)^2 / (2 rho) = r s^2 / (2 rho / r): a share for r s^2
-        at rho / r. With Laplace noise the scale is r d / epsilon = d / (epsilon / r): a share for d at epsilon / r.
-        """
+        """Return the share of the noise that every party adds."""
         unit, tables, one = terms.unit, len(layout.tables), layout.one
-        who = {
-            "parties": noise_shares(
-                terms, coordinator=self.coordinator_noise, dealt=bool(layout.across) and not self.servers
-            ),
-            "colluding": self.colluding,
-            "missing": self.missing,
-            "dimension": layout.dimension,
-        }
-        if self.noise == "laplace":
-            epsilon = part_of(min(budget.epsilon for budget in budgets_of(terms)), unit.parties)
-            return LaplaceShare(sensitivity=tables * unit.l1_of_counts() * one, epsilon=epsilon, **who)
-        rho = part_of(min(rho_for(budget.epsilon, budget.delta) for budget in budgets_of(terms)), unit.parties)
-        squared = Fraction(unit.parties * tables * unit.l2_squared_of_counts() * one**2)
-        if self.noise == "gaussian":
-            return GaussianShare(sensitivity_squared=squared, rho=rho, **who)
-        sensitivity = tables * unit.l1_of_counts() * one
-        share = SkellamShare(sensitivity=sensitivity, sensitivity_squared=squared, rho=rho, **who)
-        if self.coordinator_noise:
+        dealt = bool(layout.across) and not self.servers
+        parties = noise_shares(terms, coordinator=self.coordinator_noise, dealt=dealt)
+        who = {"parties": parties, "colluding": self.colluding, "missing": self.missing, "dimension": layout.dimension}
+        l1, squared = tables * unit.l1_of_counts() * one, tables * unit.l2_squared_of_counts() * one**2
+        share = share_of(self.noise, terms, l1, squared, **who)
+        if isinstance(share, SkellamShare) and self.coordinator_noise:
             share.event_if(share.honest - 1)  # small noise has no bound with a share less, which a statement gives
         return share

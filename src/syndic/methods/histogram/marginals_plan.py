@@ -1,6 +1,8 @@
 """The plan of noisy tables over any cut: what is counted by whom, the one sum that opens it, and its noise."""
 
+from fractions import Fraction
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from syndic.kernel import (
     Disclosure,
     Plan,
     Resources,
+    Terms,
     beyond_unit,
     budgets_of,
     change_of,
@@ -26,14 +29,34 @@ from syndic.kernel import (
 )
 from syndic.kernel.cut import averaged_in_words
 from syndic.kernel.disclosure import of_coordinator, units_of, without_coordinator
-from syndic.methods.layout import Counts, Drawn, Parts, TableLayout, TableNoise
+from syndic.methods.layout import Drawn, Parts, TableLayout, TableNoise
 from syndic.mpc.masked_sum import MaskedSum
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.threeserver import STAGES, servers_of
 from syndic.noise import DiscreteGaussian, GaussianShare, LaplaceShare, SkellamShare
-from syndic.privacy import Cost, Event
+from syndic.privacy import Cost, Event, rho_for
+from syndic.privacy.concentrated import part_of
 
 Share = GaussianShare | LaplaceShare | SkellamShare
+
+
+def share_of(
+    kind: Literal["gaussian", "skellam", "laplace"], terms: Terms, l1: int, l2_squared: int, **who: int
+) -> Share:
+    """Return the share of the noise that every party adds, the same for all, calibrated to the strictest budget.
+
+    Let a person change one party's numbers by at most s in l2 (d in l1), and be at r parties, or change those of one
+    group and be in r groups: the sum changes by at most r s. The whole budget is rho, and each of r ledgers is charged
+    rho / r, so the variance is (r s)^2 / (2 rho) = r s^2 / (2 rho / r): a share for r s^2 at rho / r. With Laplace
+    noise the scale is r d / epsilon = d / (epsilon / r): a share for d at epsilon / r. `who` shares the noise.
+    """
+    apart, budgets = terms.unit.parties, set(budgets_of(terms))
+    if kind == "laplace":
+        return LaplaceShare(sensitivity=l1, epsilon=part_of(min(one.epsilon for one in budgets), apart), **who)
+    rho, squared = part_of(min(rho_for(one.epsilon, one.delta) for one in budgets), apart), Fraction(apart * l2_squared)
+    if kind == "gaussian":
+        return GaussianShare(sensitivity_squared=squared, rho=rho, **who)
+    return SkellamShare(sensitivity=l1, sensitivity_squared=squared, rho=rho, **who)
 
 
 def whole_noise(share: GaussianShare) -> DiscreteGaussian:
@@ -72,11 +95,6 @@ class MarginalsPlan(Plan):
     def domains(self) -> tuple[Domain, ...]:
         """The columns of every table, and their levels."""
         return tuple(map(self.cut.domain.project, self.cut.tables))
-
-    @property
-    def counts(self) -> Counts:
-        """What each party counts, or shares of it."""
-        return Counts(layout=self.cut, product=self.product)
 
     @property
     def parts(self) -> Parts:
@@ -203,6 +221,7 @@ class MarginalsPlan(Plan):
         sealed = "sealed rows that it cannot read, " if self.product else ""
         less = "the tables without its own share of the noise, " if self.coordinator_noise else ""
         shared = shared_people(self.terms)
+        shares = 0 if isinstance(self.noise, LaplaceShare) else self.noise.honest
         return Disclosure(
             sees={
                 "coordinator": f"{sealed}every party's masked {masked}, which look uniform, who dropped out, "
@@ -230,7 +249,7 @@ class MarginalsPlan(Plan):
                 "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
                 *(of_products(proven=self.product.proven, servers=self._served) if self.product else ()),
                 *((ALIGNED,) if shared else ()),
-                *self._of_coordinator,
+                *((of_coordinator(shares),) if self.coordinator_noise else ()),
             ),
             against=self._against,
             trust=trust_with_groups(
@@ -248,12 +267,6 @@ class MarginalsPlan(Plan):
             f"each of {len(self.cliques)} table(s) by at most {unit.l1_of_counts()} in l1 and "
             f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}"
         )
-
-    @property
-    def _of_coordinator(self) -> tuple[str, ...]:
-        if not self.coordinator_noise:
-            return ()
-        return (of_coordinator(0 if isinstance(self.noise, LaplaceShare) else self.noise.honest),)
 
     @property
     def _against(self) -> dict[str, float]:

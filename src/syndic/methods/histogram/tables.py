@@ -1,6 +1,6 @@
 """What a study of marginal tables publishes, and tables of counts read back from a release."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -48,18 +48,8 @@ class MarginalTables(Result):
 
     def files(self) -> Mapping[str, Any]:
         """Return `marginals.parquet`, a row for each cell, and `marginals.json`."""
-        sizes = [table.domain.size for table in self.tables]
-        names = [" x ".join(table.domain.names) for table in self.tables]
-        cells = pa.table(
-            {
-                "table": pa.DictionaryArray.from_arrays(
-                    pa.array(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)), pa.array(names, pa.string())
-                ),
-                "cell": np.concatenate([np.arange(size) for size in sizes]),
-                "count": np.concatenate([table.values.ravel() for table in self.tables]),
-            }
-        )
-        return {"marginals.parquet": cells, "marginals.json": self.note}
+        cells = cells_of((table.domain.names, table.values) for table in self.tables)
+        return {"marginals.parquet": cells.drop_columns(["number"]), "marginals.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
         """Return the number of tables and the standard deviation of a count."""
@@ -69,6 +59,21 @@ class MarginalTables(Result):
             "parties in the sum": len(self.note.present),
             "standard deviation of a count": round(self.note.standard_deviation, 3),
         }
+
+
+def cells_of(tables: Iterable[tuple[tuple[str, ...], NDArray[Any]]]) -> pa.Table:
+    """Return the counts of tables of some columns as one table, a row for each cell."""
+    names, values = zip(*tables, strict=True)
+    sizes = [one.size for one in values]
+    # one table may have been opened in two rounds, so a name alone does not tell them apart
+    return pa.table(
+        {
+            "number": np.repeat(np.arange(1, len(sizes) + 1, dtype=np.int32), sizes),
+            "table": pa.array(np.repeat([" x ".join(one) for one in names], sizes)).dictionary_encode(),
+            "cell": np.concatenate([np.arange(size) for size in sizes]),
+            "count": np.concatenate([one.ravel() for one in values]),
+        }
+    )
 
 
 def read_marginals(domains: Sequence[Domain], folder: Path) -> MarginalTables:

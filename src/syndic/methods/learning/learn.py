@@ -13,21 +13,20 @@ add/remove and for replace, and no minimum size is needed. Solvers prove how clo
 Neighbours and what each role sees: module `plan`. The paper's variants that do not hold are in the lab, `bench/erm`.
 """
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import ClassVar, Final, Literal, TypeVar, final
+from typing import ClassVar, Final, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import BudgetError, PartyError, RefusedError
 from syndic.kernel import UNDER_MASKS, Message, Method, Party, Requires, Session, Terms, step
-from syndic.methods.learning.noise import Noise, OwnNoise, RoundNoise, SharedNoise
+from syndic.methods.learning.noise import Noise, RoundNoise
 from syndic.methods.learning.plan import LearnPlan, plan_of
 from syndic.methods.learning.result import LearnModel, LearnResult, read_model, split_weights
 from syndic.methods.learning.scheme import Opened
 from syndic.model.erm.loss import SQUARED, Huber, Logistic, Loss, Numbers, Objective, SmoothedHinge, Softmax
-from syndic.mpc.masked_sum import SumMasked
+from syndic.mpc.masked_sum import SumCoordinator, SumMasked
 
 SchemeName = Literal["posterior", "mpc_grad", "mpc_out", "newton", "local_grad", "local_out", "pathak"]
 _MASKED: Final = ("posterior", "mpc_grad", "mpc_out", "newton", "pathak")
@@ -36,9 +35,6 @@ _AVERAGED: Final = ("mpc_out", "pathak", "local_out")
 _ROUNDS: Final = {"posterior": 7, "newton": 24}
 # what the scheme "posterior" has no use for, and the defaults
 _UNUSED: Final = {"regularisation": 0.001, "clip": 1.0, "rate": None, "scale": "unit", "intercept": True}
-
-RoundFunction = Callable[[int, Numbers], Opened | None]
-Kind = TypeVar("Kind", bound=RoundNoise)
 
 
 class Ask(Message):
@@ -151,34 +147,41 @@ class Learn(Method, tag="learn"):
     @step(reveals="masked")
     def contribute(self, party: Party[LearnPlan], message: Ask) -> SumMasked:
         """Sum this party's gradients, or fit its model, in fixed point; add a share of the noise; mask the result."""
-        noise, sums = _noise(party, message, SharedNoise), party.plan.masked_sums
-        assert sums is not None  # noqa: S101 (this step belongs to masked schemes only)
-        query, ring = noise.query, noise.ring
-        masks = sums.masks_for(party, message.round, query.dimension, ring)
+        noise, sums = _noise(party, message), party.plan.masked_sums
+        if sums is None or noise.ring is None:
+            raise _other_scheme()
+        query = noise.query
+        masks = sums.masks_for(party, message.round, query.dimension, noise.ring)
         if party.name not in party.plan.people:
             # this party abstains: it reads no row and adds no noise, since shares are only for those that take part
             return masks.hide(np.zeros(query.dimension, dtype=np.int64))
         values = query.values(party.plan.rows_of(party), message.weights)
-        noisy = party.contribute(noise.charged, values, why=f"noisy sum over all parties, {self.scheme}")
+        noisy = party.contribute(noise.charged[party.name], values, why=f"noisy sum over all parties, {self.scheme}")
         return masks.hide(noisy)
 
     @step(reveals="noisy")
     def release(self, party: Party[LearnPlan], message: Ask) -> Sums:
         """Sum this party's gradients, or fit its model, in fixed point, and add noise."""
-        noise = _noise(party, message, OwnNoise)
-        _once(party, message.round)
+        noise = _noise(party, message)
+        if noise.ring is not None:
+            raise _other_scheme()
+        before = party.kept("learn answered", _Answered)
+        if before is not None and message.round <= before.round:
+            raise BudgetError(f"round {message.round} was answered before: the budget covers one answer for each round")
+        party.remember("learn answered", _Answered(round=message.round))
         values = noise.query.values(party.plan.rows_of(party), message.weights)
-        return Sums(values=party.release(noise.charged(party.name), values, why=f"noisy numbers of {self.scheme}"))
+        return Sums(values=party.release(noise.charged[party.name], values, why=f"noisy numbers of {self.scheme}"))
 
     # The coordinator's side.
 
     def coordinate(self, session: Session[LearnPlan]) -> LearnResult:
         """Open one noisy sum in each round, and update the model by the scheme."""
-        scheme, ask = session.plan.scheme, self._under_masks(session) if self.masked else self._from_each(session)
+        scheme, sums = session.plan.scheme, session.plan.masked_sums
+        started = sums.start(session) if sums else None
         iterate, lost = scheme.start(), 0
         path, present = [iterate.weights], tuple[str, ...]()
         for number in range(1, scheme.rounds + 1):
-            opened = ask(number, scheme.sent(iterate, number))
+            opened = self._open(session, started, number, scheme.sent(iterate, number))
             if opened is None and number <= scheme.needed:
                 raise PartyError("too many parties dropped out of the first sum, which all others need: run it again")
             if opened is None:
@@ -207,62 +210,34 @@ class Learn(Method, tag="learn"):
         iterates = np.stack([weights.ravel() for weights in path]) if self.path else None
         return LearnResult(model=model, design=design, path=iterates)
 
-    # Both return the function that opens a round's noisy sum at some weights, or returns None if it is lost.
-
-    def _under_masks(self, session: Session[LearnPlan]) -> RoundFunction:
-        plan = session.plan
-        assert plan.masked_sums is not None  # noqa: S101 (so planned)
-        rounds = plan.masked_sums.start(session)
-
-        def opened(number: int, weights: Numbers) -> Opened | None:
-            noise = plan.noise_at(number)
-            assert isinstance(noise, SharedNoise)  # noqa: S101 (so planned)
-            total = rounds.total(
-                self.contribute,
-                lambda this: Ask(round=this, weights=weights),
-                count=noise.query.dimension,
-                ring=noise.ring,
-            )
-            return None if total is None else plan.opened(noise, total.values.astype(np.float64), total.present)
-
-        return opened
-
-    def _from_each(self, session: Session[LearnPlan]) -> RoundFunction:
-        plan = session.plan
-
-        def opened(number: int, weights: Numbers) -> Opened:
+    def _open(
+        self, session: Session[LearnPlan], sums: SumCoordinator[Ask] | None, number: int, weights: Numbers
+    ) -> Opened | None:
+        """Open a round's noisy sum at some weights; None if too many parties dropped out."""
+        plan, noise = session.plan, session.plan.noise_at(number)
+        if sums is None or noise.ring is None:
             messages = dict.fromkeys(plan.people, Ask(round=number, weights=weights))
             answers = session.ask(self.release, messages, missing=self.missing)
-            return plan.opened(plan.noise_at(number), _added(answers), tuple(answers))
-
-        return opened
+            added = np.sum([answer.values.astype(np.float64) for answer in answers.values()], axis=0)
+            return plan.opened(noise, added, tuple(answers))
+        count = noise.query.dimension
+        total = sums.total(self.contribute, lambda this: Ask(round=this, weights=weights), count=count, ring=noise.ring)
+        return None if total is None else plan.opened(noise, total.values.astype(np.float64), total.present)
 
     def read(self, plan: LearnPlan, folder: Path) -> LearnResult:
         """Read back `model.json` and, if there is one, `path.csv`."""
         return read_model(folder, plan.design)
 
 
-def _noise(party: Party[LearnPlan], message: Ask, kind: type[Kind]) -> Kind:
+def _noise(party: Party[LearnPlan], message: Ask) -> RoundNoise:
     """Return the noise and the query of a round; refuse a request that this party's own study does not allow."""
     scheme = party.plan.scheme
     if not 1 <= message.round <= scheme.rounds:
         raise RefusedError(f"round {message.round} was requested; the study has rounds 1 to {scheme.rounds}")
     if message.weights.shape != scheme.asked or not np.isfinite(message.weights).all():
         raise RefusedError(f"the weights of a request must be finite numbers of shape {scheme.asked}")
-    noise = party.plan.noise_at(message.round)
-    if not isinstance(noise, kind):
-        raise RefusedError("this step does not belong to the study's scheme")
-    return noise
+    return party.plan.noise_at(message.round)
 
 
-def _once(party: Party[LearnPlan], number: int) -> None:
-    """Refuse a round that was answered before: the budget covers one answer for each round."""
-    before = party.kept("learn answered", _Answered)
-    if before is not None and number <= before.round:
-        raise BudgetError(f"round {number} was answered before: the budget covers one answer for each round")
-    party.remember("learn answered", _Answered(round=number))
-
-
-def _added(answers: Mapping[str, Sums]) -> Numbers:
-    total: Numbers = np.sum([answer.values.astype(np.float64) for answer in answers.values()], axis=0)
-    return total
+def _other_scheme() -> RefusedError:
+    return RefusedError("this step does not belong to the study's scheme")

@@ -1,12 +1,11 @@
 """The noise of one round: a share of it at every party, or full noise at each party, in exact integers."""
 
-import abc
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, exp, floor, isqrt, sqrt
-from typing import Final, Literal, final
+from math import ceil, exp, isqrt, sqrt
+from typing import Any, Final, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from syndic.noise import (
     LaplaceShare,
 )
 from syndic.privacy import Budget, Event, GaussianEvent, mu_squared_for, rho_for
-from syndic.privacy.concentrated import PICO
+from syndic.privacy.concentrated import part_of
 from syndic.privacy.cost import ATTO
 from syndic.random import Randomness
 
@@ -33,7 +32,7 @@ Law = FineGaussian | DiscreteGaussian | DiscreteLaplace
 
 # charged to a round for the distance of its integer noise from the normal distribution: one unit of a ledger. Steps so
 # fine need far less; a whole unit makes charges add up to the plan without rounding
-_SLACK: Final = Fraction(1, ATTO)
+SLACK: Final = Fraction(1, ATTO)
 # beyond this, e^epsilon times even that would be too much for most deltas
 _EXACT_UP_TO: Final = 16
 # noise is added to 64-bit numbers, which must not wrap
@@ -54,88 +53,47 @@ class Paid:
         event = self.noise.event
         if not isinstance(event, GaussianEvent):
             return event
-        if event.slack > _SLACK:
+        if event.slack > SLACK:
             raise InputError(
                 "the steps are too coarse for the exact account of Gaussian noise: raise clip or lower epsilon"
             )
-        return GaussianEvent(mu_squared=event.mu_squared, slack=_SLACK, what=self._words(event.what))
-
-    def _words(self, what: str) -> str:
-        """Return the description of an event; for many rounds, without the part of each."""
-        if self.rounds == 1:
-            return what
-        if isinstance(self.noise, FineGaussianShare):
-            return self.noise.described("Gaussian noise", self.noise.honest)
-        return "Gaussian noise"
+        what, noise = event.what, self.noise
+        if self.rounds > 1:  # without the part of each round
+            what = (
+                noise.described("Gaussian noise", noise.honest)
+                if isinstance(noise, FineGaussianShare)
+                else "Gaussian noise"
+            )
+        return GaussianEvent(mu_squared=event.mu_squared, slack=SLACK, what=what)
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
         """Return the values with noise."""
         return self.noise.apply(values, randomness)
 
 
+@final
 @dataclass(frozen=True, kw_only=True)
-class RoundNoise(abc.ABC):
-    """The noise on the sum of one round."""
+class RoundNoise:
+    """The noise on the sum of one round, with its charge, at each party that takes part.
+
+    With a `ring`, which is large enough for numbers and noise, all parties share one noise in a masked sum; without,
+    each adds all of its own.
+    """
 
     query: Query
+    charged: Mapping[str, Paid]
+    ring: Ring | None = None
 
-    @abc.abstractmethod
-    def event_of(self, party: str) -> Event:
-        """Return what the round costs a party."""
-
-    @abc.abstractmethod
     def deviation(self, people: Mapping[str, int]) -> float:
         """Return the standard deviation on each number of a sum over some parties, in its units."""
+        noises: list[Any] = [self.charged[name].noise for name in people]
+        # a share says what all of them come to
+        variance = noises[0].total_variance(len(noises)) if self.ring else sum(one.variance for one in noises)
+        return float(variance**0.5) * self.query.unit
 
     def average_deviation(self, people: Mapping[str, int]) -> float:
-        """Return the standard deviation on each number of an average over some parties."""
-        return self.deviation(people) / self.divisor(people)
-
-    def divisor(self, people: Mapping[str, int]) -> int:
-        """Return what a sum is divided by: models are averaged by the parties themselves."""
-        return 1 if isinstance(self.query, ModelQuery) else sum(people.values())
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class SharedNoise(RoundNoise):
-    """One noise on the sum over all parties, a share of it at each; `ring` is large enough for numbers and noise."""
-
-    share: Share
-    ring: Ring
-
-    @cached_property
-    def charged(self) -> Paid:
-        """A party's share of the noise, with its charge."""
-        return Paid(noise=self.share, rounds=self.query.rounds)
-
-    def event_of(self, party: str) -> Event:  # noqa: ARG002 (the same at every party)
-        """Return what the round costs a party."""
-        return self.charged.event
-
-    def deviation(self, people: Mapping[str, int]) -> float:
-        """Return the standard deviation on each number of a sum over some parties, in its units."""
-        return float(self.share.total_variance(len(people)) ** 0.5) * self.query.unit
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class OwnNoise(RoundNoise):
-    """The noise that each party adds by itself."""
-
-    laws: Mapping[str, Law]
-
-    def charged(self, party: str) -> Paid:
-        """Return a party's noise, with its charge."""
-        return Paid(noise=self.laws[party], rounds=self.query.rounds)
-
-    def event_of(self, party: str) -> Event:
-        """Return what the round costs a party."""
-        return self.charged(party).event
-
-    def deviation(self, people: Mapping[str, int]) -> float:
-        """Return the standard deviation on each number of a sum over some parties, in its units."""
-        return float(sum(self.laws[name].variance for name in people) ** 0.5) * self.query.unit
+        """Return the standard deviation on each number of an average; models are averaged by the parties themselves."""
+        return self.deviation(people) / (1 if isinstance(self.query, ModelQuery) else sum(people.values()))
 
 
 # Full noise at every party, or a share at each.
@@ -152,10 +110,9 @@ class Whole:
 
     def part(self, query: Query) -> Fraction:
         """Return what one round costs one of the parties, in whole units of a ledger."""
-        part = self.amount * query.part / self.apart
         # halves of mu^2 are what a ledger adds up
         halves = 2 if self.kind == "mu_squared" else 1
-        return Fraction(halves * floor(part * PICO / halves), PICO)
+        return halves * part_of(self.amount * query.part / self.apart, halves)
 
 
 def whole_of(noise: Noise, budgets: Iterable[Budget], rounds: int, apart: int) -> Whole:
@@ -170,7 +127,7 @@ def whole_of(noise: Noise, budgets: Iterable[Budget], rounds: int, apart: int) -
     )
     if not exact:
         return Whole(kind="rho", amount=min(rho_for(one.epsilon, one.delta) for one in budgets), apart=apart)
-    amount = min(mu_squared_for(one.epsilon, one.delta, events * _SLACK) for one in budgets)
+    amount = min(mu_squared_for(one.epsilon, one.delta, events * SLACK) for one in budgets)
     return Whole(kind="mu_squared", amount=amount, apart=apart)
 
 
@@ -181,8 +138,8 @@ def likely_mu(noise: Noise, budgets: Iterable[Budget]) -> float:
     return sqrt(2 * min(rho_for(one.epsilon, one.delta) for one in set(budgets)))
 
 
-def shared_noise(whole: Whole, query: Query, who: Mapping[str, int], largest: int) -> SharedNoise:
-    """Return the noise of one sum over all parties, whose numbers are at most `largest`; `who` shares it.
+def shared_noise(whole: Whole, query: Query, people: Iterable[str], who: Mapping[str, int], largest: int) -> RoundNoise:
+    """Return the noise of one sum over all parties, whose numbers are at most `largest`; `people` share it.
 
     A person at r parties changes the sum r times as much, and each party is charged 1 / r of the budget: mu^2 =
     (r s)^2 / variance for all, so variance = r s^2 / (mu^2 / r). For epsilon, scale r d / epsilon.
@@ -205,18 +162,21 @@ def shared_noise(whole: Whole, query: Query, who: Mapping[str, int], largest: in
             share = LaplaceShare(sensitivity=_l1(query), epsilon=part, dimension=dimension, **who)
     ring = ring_for(largest + share.tail(OVERFLOW / dimension, share.parties))
     _check_bits(ring.bits)
-    return SharedNoise(query=query, share=share, ring=ring)
+    charged = dict.fromkeys(people, Paid(noise=share, rounds=query.rounds))
+    return RoundNoise(query=query, charged=charged, ring=ring)
 
 
-def own_noise(wholes: Mapping[str, Whole], query: Query, largest: Mapping[str, int]) -> OwnNoise:
+def own_noise(wholes: Mapping[str, Whole], query: Query, largest: Mapping[str, int]) -> RoundNoise:
     """Return the noise that each party adds by itself to numbers of at most `largest`."""
-    made = {whole: _law(whole, query) for whole in set(wholes.values())}
+    made = {whole: law_of(whole, query) for whole in set(wholes.values())}
     tails = {whole: law.tail(OVERFLOW / query.dimension) for whole, law in made.items()}
     _check_bits(max(largest[name] + tails[whole] for name, whole in wholes.items()).bit_length() + 1)
-    return OwnNoise(query=query, laws={name: made[whole] for name, whole in wholes.items()})
+    paid = {whole: Paid(noise=law, rounds=query.rounds) for whole, law in made.items()}
+    return RoundNoise(query=query, charged={name: paid[whole] for name, whole in wholes.items()})
 
 
-def _law(whole: Whole, query: Query) -> Law:
+def law_of(whole: Whole, query: Query) -> Law:
+    """Return the noise of one round that a party adds by itself."""
     part, square = whole.part(query), query.reach**2
     match whole.kind:
         case "rho":

@@ -23,15 +23,8 @@ from syndic.kernel import (
     everybody,
     people_of,
 )
-from syndic.methods.learning.noise import (
-    RoundNoise,
-    SharedNoise,
-    likely_mu,
-    own_noise,
-    shared_noise,
-    whole_of,
-)
-from syndic.methods.learning.rows import PartyRows
+from syndic.methods.learning.noise import RoundNoise, likely_mu, own_noise, shared_noise, whole_of
+from syndic.methods.learning.query import PartyRows
 from syndic.methods.learning.scheme import Averaging, FewRounds, FewSums, Opened, Scheme, scheme_of
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.solve import least_regularisation
@@ -60,7 +53,7 @@ _FEW_SUMS: Final = (
 class LearnPlan(Plan):
     """The queries of all rounds, and the noise on each sum: by all parties in a masked sum, or by each.
 
-    `people`: the public number of people of each party that takes part. `noise`: that of each stage of the scheme.
+    `people`: the public number of people of each party that takes part. `noise`: that of each round.
     `clip`: the largest norm of one record's gradient.
     """
 
@@ -73,7 +66,7 @@ class LearnPlan(Plan):
 
     def noise_at(self, number: int) -> RoundNoise:
         """Return the noise and the query of a round, counted from 1."""
-        return self.noise[self.scheme.stage(number)]
+        return self.noise[number - 1]
 
     def rows_of(self, party: "Party[LearnPlan]") -> PartyRows:
         """Return the party's rows with their public properties. Private."""
@@ -107,8 +100,7 @@ class LearnPlan(Plan):
         self.check_party(party)
         if party not in self.people:
             return ()
-        stages = zip(self.noise, self.scheme.stages, strict=True)
-        return tuple(event for noise, (_, times) in stages for event in (noise.event_of(party),) * times)
+        return tuple(noise.charged[party].event for noise in self.noise)
 
     @cached_property
     def guarantee(self) -> tuple[tuple[int, float], ...]:
@@ -118,17 +110,10 @@ class LearnPlan(Plan):
         payers = {budget: name for name, budget in budgets.items()}
         found = []
         for number in sorted({max(1, round(rounds * place / _SHOWN)) for place in range(_SHOWN + 1)}):
-            each = {budget: self._cost_until(name, number) for budget, name in payers.items()}
+            each = {budget: Cost.of(self.events(name)[:number]) for budget, name in payers.items()}
             joint = joint_cost({name: each[budget] for name, budget in budgets.items()}, self.terms.unit)
             found.append((number, float(joint.epsilon(self.delta))))
         return tuple(found)
-
-    def _cost_until(self, party: str, number: int) -> Cost:
-        total, before = Cost(), 0
-        for noise, (_, times) in zip(self.noise, self.scheme.stages, strict=True):
-            asked = min(times, max(0, number - before))
-            total, before = total + Cost.of([noise.event_of(party)]).times(asked), before + times
-        return total
 
     @cached_property
     def resources(self) -> Resources:
@@ -138,7 +123,7 @@ class LearnPlan(Plan):
         largest = max(self.people.values()) * terms.unit.rows
         trips = scheme.rounds * (2 if masks and masks.graph.missing else 1) + (3 if masks else 1)
         held = largest if isinstance(scheme, Averaging) else min(largest, 2**16)
-        widest = max(query.dimension for query, _ in scheme.stages)
+        widest = max(query.dimension for query in scheme.queries)
         each = 5e-3 + (masks.graph.neighbours if masks else 0) * 2e-5
         seconds = 1.0 + trips * parties * each + scheme.rounds * (people_of(terms) or 0) * features * 3e-9
         return Resources(
@@ -156,7 +141,7 @@ class LearnPlan(Plan):
             f"{models} model(s) of {features} weights; {self.scheme.rounds} sum(s), {self.scheme.people:,} people",
             f"standard deviation {deviation:.3g} of the noise on each number of an average",
         )
-        if self.masked_sums is None or not isinstance(last, SharedNoise):
+        if self.masked_sums is None or last.ring is None:
             return notes
         neighbours = self.masked_sums.graph.neighbours
         masks = (
@@ -165,10 +150,7 @@ class LearnPlan(Plan):
         )
         return (*notes, masks)
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a run", "name fewer features"
+    too_large = ("a run", "name fewer features")
 
     @property
     def disclosure(self) -> Disclosure:
@@ -283,20 +265,26 @@ def _design(method: "Learn", schema: Schema) -> Design:
 
 
 def _noise(method: "Learn", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> tuple[RoundNoise, ...]:
-    """Return the noise of each stage."""
-    queries, rows, apart = [query for query, _ in scheme.stages], terms.unit.rows, terms.unit.parties
+    """Return the noise of each round."""
+    rows, apart = terms.unit.rows, terms.unit.parties
+    # many rounds may ask the same
+    queries = {id(query): query for query in scheme.queries}
     if method.masked:
         whole = whole_of(method.noise, budgets_of(terms), scheme.rounds, apart)
         who = {"parties": len(people), "colluding": method.colluding, "missing": method.missing}
-        largest = [sum(query.largest(size, rows) for size in people.values()) for query in queries]
-        return tuple(shared_noise(whole, query, who, most) for query, most in zip(queries, largest, strict=True))
-    budgets = {name: budget_of(terms, name) for name in people}
-    each = {budget: whole_of(method.noise, (budget,), scheme.rounds, apart) for budget in set(budgets.values())}
-    wholes = {name: each[budget] for name, budget in budgets.items()}
-    return tuple(
-        own_noise(wholes, query, {name: query.largest(size, rows) for name, size in people.items()})
-        for query in queries
-    )
+        made = {
+            key: shared_noise(whole, query, people, who, sum(query.largest(size, rows) for size in people.values()))
+            for key, query in queries.items()
+        }
+    else:
+        budgets = {name: budget_of(terms, name) for name in people}
+        each = {budget: whole_of(method.noise, (budget,), scheme.rounds, apart) for budget in set(budgets.values())}
+        wholes = {name: each[budget] for name, budget in budgets.items()}
+        made = {
+            key: own_noise(wholes, query, {name: query.largest(size, rows) for name, size in people.items()})
+            for key, query in queries.items()
+        }
+    return tuple(made[id(query)] for query in scheme.queries)
 
 
 def _check(method: "Learn", terms: Terms, design: Design) -> None:

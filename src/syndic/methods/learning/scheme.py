@@ -48,29 +48,16 @@ class Iterate:
 
 @dataclass(frozen=True, kw_only=True)
 class Scheme(abc.ABC):
-    """`stages`: queries and how many rounds each; `people`: the public number of people that sums are divided by."""
+    """`queries`: that of each round; `people`: the public number of people that sums are divided by."""
 
-    stages: tuple[tuple[Query, int], ...]
+    queries: tuple[Query, ...]
     shape: tuple[int, int]
     people: int
 
     @property
     def rounds(self) -> int:
         """How many sums are opened."""
-        return sum(times for _, times in self.stages)
-
-    def query(self, number: int) -> Query:
-        """Return the query of a round, counted from 1."""
-        return self.stages[self.stage(number)][0]
-
-    def stage(self, number: int) -> int:
-        """Return the index of a round's stage."""
-        last = 0
-        for place, (_, times) in enumerate(self.stages):
-            last += times
-            if 1 <= number <= last:
-                return place
-        raise ValueError(f"round ({number}) must be from 1 to {last}")
+        return len(self.queries)
 
     def start(self) -> Iterate:
         """Return the starting point: zero."""
@@ -96,7 +83,10 @@ class Scheme(abc.ABC):
 
     def scores(self, iterate: Iterate, rows: Numbers) -> Numbers:
         """Return the scores (row, model) of rows of features."""
-        return np.asarray(rows @ iterate.weights.T)
+        limits = self.limits(iterate)
+        if limits is None:
+            return np.asarray(rows @ iterate.weights.T)
+        return np.asarray(np.clip(rows, *limits.T) @ iterate.weights[:, :-1].T + iterate.weights[:, -1])
 
     @abc.abstractmethod
     def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:
@@ -171,11 +161,6 @@ class FewSums(Scheme):
         """Return what features are cut to (feature, 2) before weights apply."""
         return _belief(iterate).linear()[2]
 
-    def scores(self, iterate: Iterate, rows: Numbers) -> Numbers:
-        """Return the scores (row, model) of rows of features."""
-        within = np.clip(rows, *self.limits(iterate).T)
-        return np.asarray(within @ iterate.weights[:, :-1].T + iterate.weights[:, -1])
-
     def start(self) -> Iterate:
         """Return the starting point: what is known without rows."""
         return _believed(self.method.start())
@@ -206,7 +191,7 @@ def scheme_of(method: "Learn", unit: Unit, design: Design, people: Mapping[str, 
         alone = method.scheme == "pathak"
         sized, rows = unit.sizes_are_public, unit.rows
         query = model_query(design, objective, people=people, records=records, rows=rows, sized=sized, alone=alone)
-        return Averaging(stages=((query, 1),), shape=shape, people=total)
+        return Averaging(queries=(query,), shape=shape, people=total)
     if method.scheme == "posterior":
         columns, numbers = zip(*design.blocks, strict=True)
         posterior = Posterior(
@@ -219,8 +204,9 @@ def scheme_of(method: "Learn", unit: Unit, design: Design, people: Mapping[str, 
             gradients=method.rounds,
             intercept=intercept_weight(total * mu / records, design.models * design.dimension),
         )
-        stages = tuple((query, 1) for query in few_round_queries(posterior))
-        return FewSums(stages=stages, shape=(shape[0], shape[1] + 1), people=total, method=posterior)
+        return FewSums(
+            queries=few_round_queries(posterior), shape=(shape[0], shape[1] + 1), people=total, method=posterior
+        )
     if method.scheme == "newton":
         newton = Newton(
             objective=JointObjective(objective.loss, method.regularisation, clip=method.clip),
@@ -230,13 +216,12 @@ def scheme_of(method: "Learn", unit: Unit, design: Design, people: Mapping[str, 
             neighbours=unit.neighbours,
             rounds=method.rounds,
         )
-        stages = tuple((query, 1) for query in few_round_queries(newton))
-        return FewRounds(stages=stages, shape=shape, people=total, method=newton)
+        return FewRounds(queries=few_round_queries(newton), shape=shape, people=total, method=newton)
     gradients = gradient_query(design, objective.loss, clip=method.clip, records=records, rounds=method.rounds)
     # one over the largest curvature of the objective
     rate = 1 / (objective.loss.smoothness + method.regularisation)
     return Descent(
-        stages=((gradients, method.rounds),),
+        queries=(gradients,) * method.rounds,
         shape=shape,
         people=total,
         rate=rate if method.rate is None else method.rate,

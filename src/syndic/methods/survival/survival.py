@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import ClassVar, Literal, final
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from syndic.data import Column, Date, Integer, Real, Schema
+from syndic.data.coding import bins_of
 from syndic.data.lists import OTHER
 from syndic.errors import InputError
-from syndic.kernel import UNDER_MASKS, Requires, Session, Terms
-from syndic.methods.histogram.marginals import CountsTables, Marginals
+from syndic.kernel import UNDER_MASKS, Session, Terms
+from syndic.methods.histogram.marginals import ONE_ROW, CountsTables, Marginals
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.survival.result import Covariate, SurvivalLayout, SurvivalNote, SurvivalResult
 
@@ -75,17 +77,7 @@ class Survival(CountsTables, tag="survival"):
         """The columns of the table, in its order."""
         return (*self.by, *(() if self.entry is None else (self.entry,)), self.time, self.event)
 
-    @property
-    def requires(self) -> Requires:
-        """Public bounds on people, delta for Gaussian noise, and one row for each person."""
-        return Requires(
-            people="bound",
-            delta="Gaussian noise",
-            rows=1,
-            because="a person has one time and one end",
-            any_cut=True,
-            averages=True,
-        )
+    requires = replace(ONE_ROW, because="a person has one time and one end")
 
     def plan(self, terms: Terms) -> SurvivalPlan:
         """Check the columns, calibrate the noise to one table, and size the ring."""
@@ -162,9 +154,7 @@ def _listed(column: Column) -> tuple[str, ...]:
 def _covariate(column: Column) -> Covariate:
     middles: tuple[float, ...] = ()
     if isinstance(column, Integer | Real):
-        edges = column.bin_edges.astype(float)
-        last = 1.0 if isinstance(column, Integer) else 0.0
-        middles = tuple(((edges[:-1] + edges[1:] - last) / 2).tolist())
+        middles = tuple(bins_of(column)[0].tolist())
     elif isinstance(column, Date):
         raise InputError(f"by: '{column.name}' is a date; derive a number from it, or leave it out")
     return Covariate(name=column.name, levels=_listed(column), middles=middles)

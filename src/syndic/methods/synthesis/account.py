@@ -22,7 +22,7 @@ further than the part that moves most, so sensitivities are those above, times p
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, exp, floor
+from math import ceil, exp
 from typing import Final, final
 
 import numpy as np
@@ -37,7 +37,7 @@ from syndic.model.markov.parity import most_flipped
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
 from syndic.privacy import Cost, GaussianEvent, Unit, mu_squared_for
-from syndic.privacy.concentrated import PICO
+from syndic.privacy.concentrated import part_of
 from syndic.privacy.cost import ATTO
 from syndic.random import Randomness
 
@@ -135,11 +135,15 @@ class Account:
             moved = most_flipped(tuple(parities)) if self.unit.neighbours == "replace" else tables
             squared = self.unit.parties * moved * self._l1**2
         changed = min(dimension, self.unit.parties * tables * self._l1)
+        return self.noise_for(number, squared, changed, dimension)
+
+    def noise_for(self, number: int, squared: int | Fraction, changed: int, dimension: int) -> RoundNoise:
+        """Return the noise of a round on numbers that a person moves by `squared` in l2, and so many of them."""
         event, one = self.events[number - 1], self.unit.scale * self.parts
         return RoundNoise(self._noise(event.mu_squared, squared, changed, dimension), event, one)
 
     def _noise(
-        self, mu_squared: Fraction, squared: int, changed: int, dimension: int
+        self, mu_squared: Fraction, squared: int | Fraction, changed: int, dimension: int
     ) -> FineGaussian | FineGaussianShare:
         if self.parties == 1:
             return FineGaussian(
@@ -253,7 +257,7 @@ def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int,
         parts=parts,
     )
     # a ledger counts mu^2 / 2 in units of 1e-12: rounds are cut to them, and never add up to more
-    rounds = [Fraction(2 * floor(part / unit.parties / 2 * PICO), PICO) for part in cut(whole)]
+    rounds = [2 * part_of(part, 2 * unit.parties) for part in cut(whole)]
     events = tuple(account.planned(part, place) for place, part in enumerate(rounds, 1))
     return replace(account, events=events)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.kernel import PARTNERS, Group, Party, Terms, covered
-from syndic.methods.layout import Counts, CountTables, Names, TableLayout, TableNoise, layout_of, traffic_of
+from syndic.methods.layout import CountTables, Names, TableLayout, TableNoise, layout_of, traffic_of
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.measure import Question, RoundLimits
 from syndic.methods.synthesis.size import Size, most_rows
@@ -20,7 +20,6 @@ from syndic.model.markov import Adaptive
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.ring import OVERFLOW, Integers
-from syndic.mpc.threeserver import product_by
 from syndic.mpc.triple import ProductSizes
 
 # Shares fill their ring, and noise is added to them as 64-bit numbers.
@@ -45,9 +44,10 @@ class CutRound:
     ring: Integers
 
     @property
-    def counts(self) -> Counts:
-        """What each party adds to the sum."""
-        return Counts(layout=self.layout, product=self.product)
+    def multiplied(self) -> SecureProduct:
+        """The product of a round that is known to have tables of two parties."""
+        assert self.product is not None  # noqa: S101 (so planned)
+        return self.product
 
     def noise_at(self, party: str) -> TableNoise:
         """Return the noise that a party adds: its share, and the whole on tables that it alone counts.
@@ -60,7 +60,7 @@ class CutRound:
     def count(self, party: Party, sums: MaskedSums, number: int, count: CountTables, *, why: str) -> SumMasked:
         """Return a party's masked part of a sum: own counts, shares of those with partners, and noise."""
         masks = sums.masks_for(party, number, self.layout.dimension, self.ring)
-        values = self.counts.of(party, count)
+        values = self.layout.added_by(party, self.product, count)
         return masks.hide(party.contribute(self.noise_at(party.name), values, why=why))
 
     @property
@@ -207,15 +207,7 @@ def plan_round(
         alone = share.ring(sum(group.people for group in layout.groups), layout.dimension)
         return CutRound(layout=layout, product=None, share=share, whole=whole, ring=alone)
     sizes = _sizes(terms, layout, share, proven=proven)
-    product = product_by(
-        servers,
-        label=label,
-        sizes=sizes,
-        pairs=tuple(layout.across),
-        groups=layout.widths,
-        proven=proven,
-        cells={pair: layout.cells(pair) for pair in layout.across},
-    )
+    product = layout.product(label, sizes, proven=proven, servers=servers)
     ring = sizes.ring.scaled(share.noise.scale)
     return CutRound(layout=layout, product=product, share=share, whole=whole, ring=ring)
 

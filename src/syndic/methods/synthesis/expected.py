@@ -18,7 +18,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Column, Schema
+from syndic.data import Column, Factor, Schema
 from syndic.data.ranged import Ranged
 from syndic.errors import InputError
 from syndic.methods.synthesis.trust import DIGITS, ColumnTrust, ExpectedError, PairTrust, Reliability
@@ -174,16 +174,9 @@ class _Known:
                 with suppress(InputError):
                     found = self.field.marginal(names).values
             if found is None:
-                part = self.grouped.project(names)
-                codes = self.fitted.grouping.recode({name: self.drawn[name] for name in names})
-                cells = part.index([codes[name] for name in names])
-                found = np.bincount(cells, minlength=part.size).reshape(part.sizes) * (self.total / self.rows)
+                found = self.fitted.grouping.count(self.drawn, [names])[0].values * (self.total / self.rows)
             self.tables[names] = np.asarray(found, dtype=np.float64)
         return self.tables[names]
-
-    def strength(self, pair: tuple[str, str]) -> float:
-        """Return the distance of the model's table from independent columns."""
-        return strength_of(self.model(pair))
 
     def column(self, name: str) -> ColumnTrust:
         """Return the expected error of one column."""
@@ -199,7 +192,7 @@ class _Known:
     def pair(self, pair: tuple[str, str], typical: float) -> PairTrust:
         """Return the expected error of two columns; `typical` is the strength of an average pair over its limit."""
         table, counted = self.model(pair), self.counted.get(frozenset(pair))
-        strength, beyond, noise = self.strength(pair), 0.0, MEAN_ABSOLUTE / 2
+        strength, beyond, noise = strength_of(table), 0.0, MEAN_ABSOLUTE / 2
         hidden, compared = typical * limit_of(table), table
         coarse = self.coarse.get(frozenset(pair))
         if counted is None and coarse is not None:
@@ -239,7 +232,7 @@ class _Known:
         counted = self.counted.get(frozenset((name,)))
         groups = self._single(self.model((name,)), 0.0 if counted is None else counted.used)
         several = (self._sizes(name) > 1)[self.groups[name]] & self._as_itself(name)
-        levels = self._spread((name,), self.model((name,)))[several]
+        levels = self._spread((name,))[several]
         within = self._single(levels, self.levels[name]) * (_SMOOTH if name in self.ordered else 1.0)
         return math.hypot(groups, within)
 
@@ -292,23 +285,15 @@ class _Known:
         if self.field is None:
             unrelated = len(names) > 1 and frozenset(names) not in self.counted
             return MEAN_ABSOLUTE * float(np.sqrt(self.model(names) / self.total / self.rows).sum()) / 2 * unrelated
-        part, codes = self.domain.project(names), {name: self.drawn[name] for name in names}
-        fine = part.size <= _MOST_CELLS
-        if not fine:
-            part, codes = self.grouped.project(names), self.fitted.grouping.recode(codes)
-        made = self.model(names)
-        if fine:
-            made = self._spread(names, made)
-        cells = np.bincount(part.index([codes[name] for name in names]), minlength=part.size).reshape(part.sizes)
+        fine = self.domain.project(names).size <= _MOST_CELLS
+        cells = (Grouping.none(self.domain) if fine else self.fitted.grouping).count(self.drawn, [names])[0].values
+        made = self._spread(names) if fine else self.model(names)
         return float(np.abs(cells / self.rows - made / self.total).sum()) / 2
 
-    def _spread(self, names: tuple[str, ...], table: Floats) -> Floats:
-        for axis, name in enumerate(names):
-            shape = [1] * len(names)
-            shape[axis] = -1
-            shares = self.fitted.grouping.shares(name, self.fitted.one_way).reshape(shape)
-            table = table.take(self.groups[name], axis=axis) * shares
-        return table
+    def _spread(self, names: tuple[str, ...]) -> Floats:
+        """Return the model's counts over levels."""
+        table = Factor(self.grouped.project(names), self.model(names))
+        return np.asarray(self.fitted.grouping.spread(table, self.fitted.one_way).values)
 
 
 def strength_of(table: Floats) -> float:

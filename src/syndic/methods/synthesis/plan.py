@@ -32,6 +32,7 @@ from syndic.mpc.threeserver import STAGES
 from syndic.privacy import Event
 
 _CHUNK_BYTES: Final = 1 << 24
+_LACKING: Final = "people that a table does not count: they are assumed to be like those that it counts"
 _SERVER_SEES: Final = "one share of all rows each, which looks uniform, and what other parties see"
 
 
@@ -156,7 +157,7 @@ class SynthesisPlan(Plan):
                 *self._coarse,
                 *((f"{graph.neighbours} neighbours per party",) if graph else ()),
                 *self._of_cut,
-                *list_notes(self.account, self.selector, self._noisier),
+                *list_notes(self.account, self.selector, self.reach.noisier if self.reach else lambda _: 1.0),
             ),
         )
 
@@ -175,9 +176,6 @@ class SynthesisPlan(Plan):
         """Return the most bytes of masked rows of so many parties in one message."""
         most, limit = max(room.traffic for room in self.size.rooms), self.terms.limits.message_mb * 10**6
         return (2 if self.servers else 1) * min(most, senders * _CHUNK_BYTES, limit // 4)
-
-    def _noisier(self, name: str) -> float:
-        return (self.reach and self.reach.noisier(self.terms.schema.domain.project((name,)))) or 1.0
 
     @property
     def _of_cut(self) -> tuple[str, ...]:
@@ -215,6 +213,14 @@ class SynthesisPlan(Plan):
         own = "the tables without its own share of the noise, " if self.coordinator_noise else ""
         masked = f"{sealed}every party's masked answers, which look uniform, who dropped out, {own}and "
         party, places = ("group", "groups") if self.shared else ("party", "parties")
+        masks: tuple[str, ...] = ()
+        if graph:
+            masks = (
+                f"against more than {graph.colluding} colluding parties, who know their shares of the noise, or more "
+                f"than {graph.missing} parties that omit theirs: less noise remains than stated",
+                "the tables against a party that submits invented numbers: nothing checks them",
+                "which parties take part or drop out",
+            )
         return Disclosure(
             sees={
                 "coordinator": f"{masked if graph else ''}{opened}",
@@ -234,10 +240,10 @@ class SynthesisPlan(Plan):
             not_protected=(
                 GROUPS,
                 f"people in more than {unit.parties} of the groups" if self.shared else beyond_unit(unit),
-                *(_of_masks(graph) if graph else ()),
-                *(self._of_products if self.shared else ()),
+                *masks,
+                *((*of_products(proven=self._proven, servers=self.servers), ALIGNED) if self.shared else ()),
                 *((of_coordinator(self.account.parties - self.account.colluding),) if self.coordinator_noise else ()),
-                *(_of_lacking(self.reach) if self.reach else ()),
+                *((_LACKING,) if self.reach and some_lack(self.reach.groups, self.terms.schema.names) else ()),
                 "the columns, bounds, labels and people, and which combinations of values were declared impossible: "
                 "they are public",
             ),
@@ -251,21 +257,3 @@ class SynthesisPlan(Plan):
     @property
     def _proven(self) -> bool:
         return self.reach is not None and self.reach.proven
-
-    @property
-    def _of_products(self) -> tuple[str, ...]:
-        return (*of_products(proven=self._proven, servers=self.servers), ALIGNED)
-
-
-def _of_lacking(reach: CutReach) -> tuple[str, ...]:
-    some = "people that a table does not count: they are assumed to be like those that it counts"
-    return (some,) if some_lack(reach.groups, reach.terms.schema.names) else ()
-
-
-def _of_masks(graph: SumGraph) -> tuple[str, ...]:
-    return (
-        f"against more than {graph.colluding} colluding parties, who know their shares of the noise, or more than "
-        f"{graph.missing} parties that omit theirs: less noise remains than stated",
-        "the tables against a party that submits invented numbers: nothing checks them",
-        "which parties take part or drop out",
-    )

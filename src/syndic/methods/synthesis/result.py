@@ -1,10 +1,11 @@
-"""What a synthesis publishes: a table, the model it was drawn from, and the noisy tables it was fitted to."""
+"""What a synthesis publishes: a table, the model it was drawn from, and the noisy tables; or rows and tables alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from syndic.data import Column, Domain, Factor, ReleasedTable, Schema, decode_codes
 from syndic.document import Document, from_file
 from syndic.errors import InputError
-from syndic.kernel import Result, read_table
+from syndic.kernel import Result, Session, read_table
 from syndic.kernel.result import unreadable
+from syndic.methods.histogram.tables import cells_of
 from syndic.methods.synthesis.expected import reliability_of
 from syndic.methods.synthesis.trust import Reliability
 from syndic.model.markov import Adaptive, Grouping, MarkovField, Measurement, Synthesis
@@ -23,6 +25,7 @@ from syndic.random import SystemRandomness
 from syndic.random import generator as new_generator
 
 _MOST_SHOWN = 100_000
+_USUAL = Adaptive()
 
 
 @final
@@ -128,24 +131,30 @@ class SynthesisNote(Document):
 class SyntheticTable(Result):
     """The synthetic table, its model, and the noisy tables. All of it follows from what the parties sent with noise.
 
-    `ordered` are the columns whose fine levels were smoothed, `branches` those with long lists and the branch of every
-    level, `target` the study's target.
+    `selector` chose the tables, smoothed fine levels of some columns, and knows the branches of long lists.
     """
 
     table: ReleasedTable
     model: ReleasedModel
-    tables: tuple[Measurement, ...]
     note: SynthesisNote
-    ordered: tuple[str, ...] = ()
-    branches: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    target: str | None = None
+    selector: Adaptive = _USUAL
+
+    @property
+    def tables(self) -> tuple[Measurement, ...]:
+        """The noisy tables of all rounds."""
+        return tuple(table for one in self.model.fitted.rounds for table in one)
+
+    @property
+    def ordered(self) -> tuple[str, ...]:
+        """The columns whose fine levels were smoothed."""
+        return tuple(name for name, _ in self.selector.ordered)
 
     @cached_property
     def released(self) -> dict[str, NDArray[np.int64]]:
         """The code that each code of a long list is released as, by column: its own, or that of a branch."""
         tables = one_way_tables(self.model.schema.domain, self.model.fitted.rounds[0])
         counts = {one.names[0]: one for one in tables}
-        return {name: released_levels(counts[name], branches) for name, branches in self.branches}
+        return {name: released_levels(counts[name], branches) for name, branches in self.selector.branches}
 
     @cached_property
     def reliability(self) -> Reliability:
@@ -158,7 +167,7 @@ class SyntheticTable(Result):
             {column.name: column.encode(arrow[column.name]) for column in schema.columns},
             ordered=self.ordered,
             released=self.released,
-            target=self.target,
+            target=self.selector.target,
         )
 
     def files(self) -> Mapping[str, Any]:
@@ -166,7 +175,7 @@ class SyntheticTable(Result):
         return {
             "synthetic.parquet": self.table,
             "model.npz": self.model.fitted.field,
-            "tables.parquet": _cells(self.tables),
+            "tables.parquet": cells_of((one.names, one.values) for one in self.tables),
             "synthesis.json": self.note,
         }
 
@@ -182,38 +191,47 @@ class SyntheticTable(Result):
         }
 
 
-def read_synthesis(schema: Schema, folder: Path, selector: Adaptive | None = None) -> SyntheticTable:
+def draw_synthesis(
+    session: Session,
+    fitted: Synthesis,
+    rounds: Sequence[AskedRound],
+    rows: int,
+    selector: Adaptive = _USUAL,
+    parities: AskedParities | None = None,
+) -> SyntheticTable:
+    """Return rows drawn from the model, with what was opened; `selector` chose the tables."""
+    model, tree = ReleasedModel(schema=session.terms.schema, fitted=fitted), fitted.field.tree
+    note = SynthesisNote(
+        rounds=tuple(rounds),
+        total=fitted.total,
+        groups=fitted.grouping.groups,
+        cliques=tree.cliques,
+        cells=tree.cells,
+        parities=parities,
+        found=fitted.found,
+    )
+    table = model.sample(rows, generator=new_generator(session.randomness))
+    return SyntheticTable(table=table, model=model, note=note, selector=selector)
+
+
+def read_synthesis(schema: Schema, folder: Path, selector: Adaptive = _USUAL) -> SyntheticTable:
     """Read back the files of a `SyntheticTable`; `selector` chose the tables and merged levels."""
     note = from_file(folder / "synthesis.json", SynthesisNote)
     field = MarkovField.load(folder / "model.npz")
     grouping = Grouping(schema.domain, note.groups)
     if field.domain != grouping.domain_of_groups:
         raise InputError(f"{folder.name}: model.npz is not of the study's columns")
-    rows, cells = (read_table(folder, name) for name in ("synthetic.parquet", "tables.parquet"))
-    if "count" not in cells.column_names:
-        raise unreadable(folder, KeyError("count"))
-    counts = np.asarray(cells["count"], dtype=np.float64)
-    rounds = _measured(schema.domain, note, counts, folder)
-    chosen = selector or Adaptive()
-    one_way = level_counts(one_way_tables(schema.domain, rounds[0]), dict(chosen.ordered), dict(chosen.branches))
+    rows, rounds = read_table(folder, "synthetic.parquet"), _measured(schema.domain, note, folder)
+    one_way = level_counts(one_way_tables(schema.domain, rounds[0]), dict(selector.ordered), dict(selector.branches))
     fitted = Synthesis(
         field=field, grouping=grouping, one_way=one_way, rounds=tuple(tuple(one) for one in rounds), found=note.found
     )
-    return SyntheticTable(
-        table=ReleasedTable(rows),
-        model=ReleasedModel(schema=schema, fitted=fitted),
-        tables=tuple(table for one in rounds for table in one),
-        note=note,
-        ordered=tuple(name for name, _ in chosen.ordered),
-        branches=chosen.branches,
-        target=chosen.target,
-    )
+    model = ReleasedModel(schema=schema, fitted=fitted)
+    return SyntheticTable(table=ReleasedTable(rows), model=model, note=note, selector=selector)
 
 
-def _measured(
-    domain: Domain, note: SynthesisNote, counts: NDArray[np.float64], folder: Path
-) -> list[list[Measurement]]:
-    """Cut the noisy counts of all rounds, one after the other, into tables."""
+def _measured(domain: Domain, note: SynthesisNote, folder: Path) -> list[list[Measurement]]:
+    """Read back the noisy tables of all rounds, one after the other."""
     domains = [
         [
             Grouping(domain, one.groups or Grouping.none(domain).groups).domain_of_groups.project(names)
@@ -221,30 +239,26 @@ def _measured(
         ]
         for one in note.rounds
     ]
-    ends = np.cumsum([table.size for one in domains for table in one])
-    if not note.rounds or len(counts) != ends[-1]:
-        raise InputError(f"{folder.name}: tables.parquet does not have the cells that synthesis.json lists")
-    parts = iter(np.split(counts, ends[:-1]))
+    parts = iter(read_cells(folder, [table.sizes for one in domains for table in one], "synthesis.json"))
     return [
         [
-            Measurement(table.names, next(parts).reshape(table.sizes), deviation**2)
+            Measurement(table.names, next(parts), deviation**2)
             for table, deviation in zip(one, asked.deviation_of, strict=True)
         ]
         for one, asked in zip(domains, note.rounds, strict=True)
     ]
 
 
-def _cells(tables: Sequence[Measurement]) -> pa.Table:
-    sizes = [one.values.size for one in tables]
-    # one table may have been opened in two rounds, so a name alone does not tell them apart
-    return pa.table(
-        {
-            "number": np.repeat(np.arange(1, len(sizes) + 1, dtype=np.int32), sizes),
-            "table": pa.array(np.repeat([" x ".join(one.names) for one in tables], sizes)).dictionary_encode(),
-            "cell": np.concatenate([np.arange(size) for size in sizes]),
-            "count": np.concatenate([one.values.ravel() for one in tables]),
-        }
-    )
+def read_cells(folder: Path, shapes: Sequence[tuple[int, ...]], note: str) -> list[NDArray[np.float64]]:
+    """Read back the noisy counts of tables of these shapes, which the file `note` lists."""
+    cells = read_table(folder, "tables.parquet")
+    if "count" not in cells.column_names:
+        raise unreadable(folder, KeyError("count"))
+    counts = np.asarray(cells["count"], dtype=np.float64)
+    ends = np.cumsum([prod(shape) for shape in shapes])
+    if not shapes or len(counts) != ends[-1]:
+        raise InputError(f"{folder.name}: tables.parquet does not have the cells that {note} lists")
+    return [part.reshape(shape) for part, shape in zip(np.split(counts, ends[:-1]), shapes, strict=True)]
 
 
 def _code(column: Column, value: Any) -> int:
@@ -258,3 +272,65 @@ def _code(column: Column, value: Any) -> int:
     if code is None:
         raise InputError(f"given: the value of '{column.name}' must be one number, text, date or truth")
     return code
+
+
+class TableNote(Document):
+    """One noisy table: its axes, the number of levels of each, and the standard deviation of a count."""
+
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    standard_deviation: float
+
+
+class RowsNote(Document):
+    """How the rows were made. Public."""
+
+    tables: tuple[TableNote, ...]
+
+
+Note = TypeVar("Note", bound=RowsNote)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PublishedRows(Result):
+    """Synthetic rows and the noisy tables they were drawn from. All of it is released."""
+
+    table: ReleasedTable
+    tables: tuple[Measurement, ...]
+    note: RowsNote
+
+    def files(self) -> Mapping[str, Any]:
+        """Return `synthetic.parquet`, the noisy counts `tables.parquet`, and `rows.json`."""
+        return {
+            "synthetic.parquet": self.table,
+            "tables.parquet": cells_of((one.names, one.values) for one in self.tables),
+            "rows.json": self.note,
+        }
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return a few facts about the rows and what they were made from."""
+        return {
+            "rows": len(self.table),
+            "columns": len(self.table.names),
+            "noisy tables": len(self.tables),
+            "noisy counts": sum(one.values.size for one in self.tables),
+        }
+
+
+def notes_of(tables: Sequence[Measurement]) -> tuple[TableNote, ...]:
+    """Return the notes on the tables."""
+    return tuple(
+        TableNote(axes=one.names, shape=tuple(one.values.shape), standard_deviation=one.variance**0.5) for one in tables
+    )
+
+
+def read_rows(folder: Path, kind: type[Note]) -> PublishedRows:
+    """Read back the files of a `PublishedRows`."""
+    note = from_file(folder / "rows.json", kind)
+    rows = read_table(folder, "synthetic.parquet")
+    parts = read_cells(folder, [one.shape for one in note.tables], "rows.json")
+    tables = tuple(
+        Measurement(one.axes, part, one.standard_deviation**2) for one, part in zip(note.tables, parts, strict=True)
+    )
+    return PublishedRows(table=ReleasedTable(rows), tables=tables, note=note)

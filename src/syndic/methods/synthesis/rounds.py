@@ -1,7 +1,7 @@
 """Rounds of a synthesis as a selector sees them: ask for noisy tables round by round, and remember what was opened."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import final
 
@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.kernel import Message, Progress, Session, silent_progress
+from syndic.kernel import Message, Progress, silent_progress
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, RoundLimits, check_question, split
-from syndic.methods.synthesis.result import AskedParities, AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
-from syndic.model.markov import Adaptive, Grouping, Measurement, Synthesis
+from syndic.methods.synthesis.result import AskedParities, AskedRound
+from syndic.model.markov import Grouping, Measurement
 from syndic.model.markov.counts import Parities
 from syndic.model.markov.measurement import UNKNOWN
-from syndic.random import generator
 
 
 class Opened(Message):
@@ -42,38 +41,34 @@ class Answer:
 
 
 @final
+@dataclass(kw_only=True, eq=False)
 class RoundCounts:
-    """Asks whoever counts, and keeps what was answered. A selector sees this and nothing else of the rows."""
+    """Asks whoever counts, and keeps what was answered. A selector sees this and nothing else of the rows.
 
-    def __init__(
-        self,
-        *,
-        account: Account,
-        rooms: Sequence[RoundLimits],
-        people: int | None,
-        ask: "Ask",
-        reach: CutReach | None = None,
-        progress: Progress = silent_progress,
-    ):
-        """Begin before the first round; `people` is the number of rows where it is public."""
-        self.domain: Domain = account.domain
-        self.people = people
-        self.rounds: list[AskedRound] = []
-        self.scanned: AskedParities | None = None
-        self.tables: list[Measurement] = []
-        self._account = account
-        self._rooms = rooms
-        self._ask = ask
-        self._reach = reach
-        self._progress = progress
+    `people` is the number of rows where it is public.
+    """
+
+    account: Account
+    rooms: Sequence[RoundLimits]
+    people: int | None
+    ask: "Ask"
+    reach: CutReach | None = None
+    progress: Progress = silent_progress
+    rounds: list[AskedRound] = field(default_factory=list)
+    scanned: AskedParities | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The columns with all their levels."""
+        return self.account.domain
 
     def variance(self, mu_squared: Fraction) -> float:
         """Return the variance of a count, if all parties answer, of one table at this much of the whole budget."""
-        return self._account.variance(mu_squared)
+        return self.account.variance(mu_squared)
 
     def noisier(self, table: Domain) -> float | None:
         """Return how many times that variance a table has; None if the parties cannot count it."""
-        return 1.0 if self._reach is None else self._reach.noisier(table)
+        return 1.0 if self.reach is None else self.reach.noisier(table)
 
     def measure(self, tables: Sequence[tuple[str, ...]], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
         """Open noisy tables: the next round. They share its part of the budget evenly, whatever `mu_squared` says.
@@ -83,7 +78,9 @@ class RoundCounts:
         del mu_squared
         number = self._number
         plain = grouping == Grouping.none(self.domain)
-        kept = fitting(tables, grouping.domain_of_groups, self._rooms[number - 1], self._taken(number, grouping))
+        reach, domain = self.reach, grouping.domain_of_groups
+        takes = None if reach is None else lambda some: reach.takes(number, some, domain)
+        kept = fitting(tables, domain, self.rooms[number - 1], takes)
         question = Question(number=number, tables=kept, groups=() if plain else grouping.groups)
         answer = self._answer(question)
         asked = AskedRound(
@@ -96,9 +93,7 @@ class RoundCounts:
         self.rounds.append(asked)
         parts = split(question, self.domain, answer.values)
         variances = answer.variances or (answer.variance,) * len(kept)
-        opened = [Measurement(*one) for one in zip(kept, parts, variances, strict=True)]
-        self.tables += opened
-        return opened
+        return [Measurement(*one) for one in zip(kept, parts, variances, strict=True)]
 
     def parities(self, sets: Sequence[tuple[str, ...]], mu_squared: Fraction, halves: Grouping) -> Parities:
         """Open noisy parities: the next round. Of other parties' rows than the pairs were, they say nothing.
@@ -107,8 +102,8 @@ class RoundCounts:
         """
         del mu_squared
         number, kept = self._number, tuple(sets)
-        if self._reach is not None:
-            kept = self._reach.fitting_sets(number, sets, halves.domain_of_groups) or (self.domain.names[:1],)
+        if self.reach is not None:
+            kept = self.reach.fitting_sets(number, sets, halves.domain_of_groups) or (self.domain.names[:1],)
         answer = self._answer(Question(number=number, tables=kept, groups=halves.groups, parity=True))
         same = answer.present == self.rounds[-1].present
         self.scanned = AskedParities(sets=len(kept), standard_deviation=answer.variance**0.5, present=answer.present)
@@ -118,45 +113,17 @@ class RoundCounts:
     @property
     def _number(self) -> int:
         """The number of the next round."""
-        number, rounds = len(self.rounds) + (self.scanned is not None) + 1, len(self._rooms)
+        number, rounds = len(self.rounds) + (self.scanned is not None) + 1, len(self.rooms)
         if number > rounds:
             raise InputError(f"all {rounds} rounds of the study were asked")
         return number
 
     def _answer(self, question: Question) -> Answer:
-        check_question(question, self.domain, self._rooms[question.number - 1])
-        self._progress("rounds", question.number - 1, len(self._rooms))
-        answer = self._ask(question)
-        self._progress("rounds", question.number, len(self._rooms))
+        check_question(question, self.domain, self.rooms[question.number - 1])
+        self.progress("rounds", question.number - 1, len(self.rooms))
+        answer = self.ask(question)
+        self.progress("rounds", question.number, len(self.rooms))
         return answer
-
-    def _taken(self, number: int, grouping: Grouping) -> "Taken | None":
-        reach, domain = self._reach, grouping.domain_of_groups
-        return None if reach is None else lambda tables: reach.takes(number, tables, domain)
-
-    def drawn(self, session: Session, fitted: Synthesis, rows: int, selector: Adaptive) -> SyntheticTable:
-        """Return the result: rows drawn from the model, with what was opened; `selector` chose the tables."""
-        model = ReleasedModel(schema=session.terms.schema, fitted=fitted)
-        table = model.sample(rows, generator=generator(session.randomness))
-        tree = fitted.field.tree
-        note = SynthesisNote(
-            rounds=tuple(self.rounds),
-            total=fitted.total,
-            groups=fitted.grouping.groups,
-            cliques=tree.cliques,
-            cells=tree.cells,
-            parities=self.scanned,
-            found=fitted.found,
-        )
-        return SyntheticTable(
-            table=table,
-            model=model,
-            tables=tuple(self.tables),
-            note=note,
-            ordered=tuple(name for name, _ in selector.ordered),
-            branches=selector.branches,
-            target=selector.target,
-        )
 
 
 Taken = Callable[[Sequence[tuple[str, ...]]], bool]

@@ -13,7 +13,7 @@ from typing import Final, Literal, final
 
 from msgspec.structs import replace
 
-from syndic.data import Categorical, Ordinal, Schema
+from syndic.data import Categorical, Domain, Ordinal, Schema
 from syndic.data.counting import covered_cells
 from syndic.data.ranged import Ranged
 from syndic.document import Document
@@ -213,17 +213,18 @@ def long_lists(schema: Schema) -> tuple[tuple[str, tuple[int, ...]], ...]:
     )
 
 
-def list_notes(
-    account: Account, selector: Adaptive, noisier: Callable[[str], float] = lambda _: 1.0
-) -> tuple[str, ...]:
-    """Return what is said of each long list before any row is read; `noisier` as in `CutReach`, of a column."""
+def list_notes(account: Account, selector: Adaptive, noisier: Callable[[Domain], float | None]) -> tuple[str, ...]:
+    """Return what is said of each long list before any row is read; `noisier` as in `CutReach`."""
     tables = len(selector.first(account.domain))
     variance = account.variance(selector.budgets(account.whole)[0] / tables)
-    return tuple(
-        f"'{name}' has {len(branches):,} levels: a value with a noisy count below "
-        f'{least_released(len(branches), noisier(name) * variance):,.0f} is released as its branch or as "other"'
-        for name, branches in selector.branches
-    )
+    notes = []
+    for name, branches in selector.branches:
+        times = noisier(account.domain.project((name,))) or 1.0
+        notes.append(
+            f"'{name}' has {len(branches):,} levels: a value with a noisy count below "
+            f'{least_released(len(branches), times * variance):,.0f} is released as its branch or as "other"'
+        )
+    return tuple(notes)
 
 
 def _check_known(schema: Schema, target: str | None, keep: Sequence[tuple[str, ...]]) -> None:

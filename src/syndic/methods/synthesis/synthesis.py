@@ -62,7 +62,7 @@ from syndic.methods.synthesis.account import RoundNoise, account_of
 from syndic.methods.synthesis.cut import CutReach, limit_traffic, most_held
 from syndic.methods.synthesis.measure import Question, answer_of
 from syndic.methods.synthesis.plan import SynthesisPlan
-from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
+from syndic.methods.synthesis.result import SyntheticTable, draw_synthesis, read_synthesis
 from syndic.methods.synthesis.rounds import Answer, Opened, RoundCounts
 from syndic.methods.synthesis.size import check_choices, choosing, share_of_parities, size_of
 from syndic.methods.synthesis.zeros import Zeros
@@ -144,10 +144,8 @@ class Synthesis(ProductSteps, tag="synthesis"):
             keep=self.keep,
         )
 
-    @property
-    def requires(self) -> Requires:
-        """Public bounds on people, to size the ring; Gaussian noise needs delta."""
-        return Requires(people="bound", delta="Gaussian noise", weights=True, any_cut=True, averages=True)
+    # public bounds on people, to size the ring; Gaussian noise needs delta
+    requires = Requires(people="bound", delta="Gaussian noise", weights=True, any_cut=True, averages=True)
 
     def plan(self, terms: Terms) -> SynthesisPlan:
         """Cut the strictest budget into rounds, and make the model as large as the study's limits allow."""
@@ -157,7 +155,11 @@ class Synthesis(ProductSteps, tag="synthesis"):
         every = set(terms.schema.names)
         lacking = any(group.people and not group.read_from.keys() >= every for group in groups)
         apart = shared_people(terms) or lacking
-        self._check_apart(terms, apart=apart)
+        if apart and (self.missing or not terms.unit.sizes_are_public or len(terms.parties) == 1):
+            raise InputError(
+                "where parties hold different columns, numbers of people are public and all parties answer: set "
+                'neighbours = "replace", rows = 1 and missing = 0, and name at least two parties'
+            )
         select = partial(
             choosing,
             self.selector,
@@ -172,15 +174,8 @@ class Synthesis(ProductSteps, tag="synthesis"):
         )
         dealt = shared_people(terms) and not self.servers and self.colluding > 0
         shares = noise_shares(terms, coordinator=self.coordinator_noise, dealt=dealt)
-        budgets = select(1).budgets
-        account = account_of(
-            terms,
-            budgets,
-            colluding=self.colluding,
-            missing=self.missing,
-            shares=shares,
-            parts=parts_of(groups),
-        )
+        who = {"colluding": self.colluding, "missing": self.missing}
+        account = account_of(terms, select(1).budgets, shares=shares, parts=parts_of(groups), **who)
         impossible = [one.mask(terms.schema) for one in self.zeros]
         # a round may ask for as much as helps with the least noise, that of a party's own tables
         least = account.alone if apart else account
@@ -197,26 +192,19 @@ class Synthesis(ProductSteps, tag="synthesis"):
             reach = CutReach(
                 terms=terms, groups=groups, account=account, proven=proven, rooms=size.rooms, servers=self.servers
             )
+        graph = sum_graph(len(terms.parties), **who) if len(terms.parties) > 1 else None
         return SynthesisPlan(
             terms=terms,
             selector=selector,
             account=account,
             size=size,
             reach=reach,
-            masked_sums=self._masked_sums(terms) if len(terms.parties) > 1 else None,
+            masked_sums=MaskedSums(label="synthesis", graph=graph) if graph else None,
             zeros=self.zeros,
             # nobody knows whose rows are missing
             people=most_people(terms) if terms.unit.sizes_are_public and self.missing == 0 else None,
             wanted=self.rows,
         )
-
-    def _check_apart(self, terms: Terms, *, apart: bool) -> None:
-        """Refuse what cannot be where groups have several parties, or lack columns."""
-        if apart and (self.missing or not terms.unit.sizes_are_public or len(terms.parties) == 1):
-            raise InputError(
-                "where parties hold different columns, numbers of people are public and all parties answer: set "
-                'neighbours = "replace", rows = 1 and missing = 0, and name at least two parties'
-            )
 
     # The parties' side; keys and openings are those of the masked sums. Groups of several parties multiply first.
 
@@ -240,7 +228,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
         """Return rows of the one-hot matrix of a party's blocks of columns. Private."""
         asked, reach = party.recall(_ASKED, Question), party.plan.reach
         assert reach is not None  # noqa: S101 (these steps are asked of parties that multiply only)
-        return reach.round_of(asked).counts.rows(party, (start, stop), _own_groups(party, asked).recode)
+        return reach.round_of(asked).layout.rows(party, (start, stop), _own_groups(party, asked).recode)
 
     @step(reveals="public")
     def product_keys(self, party: Party[SynthesisPlan], message: ProductStart) -> PublicKey:
@@ -262,13 +250,14 @@ class Synthesis(ProductSteps, tag="synthesis"):
         sums = plan.masked_sums
         assert sums is not None  # noqa: S101 (this step is asked of several parties only)
         if plan.reach is not None:
-            return _count_apart(party, sums, plan.reach, message)
+            # groups of people have several parties, or lack columns
+            if party.recall(_ASKED, Question) != message:
+                raise RefusedError(f"round {message.number} is counted as it was asked first: set a new edition")
+            count = partial(_own_tables, party, message)
+            return plan.reach.round_of(message).count(party, sums, message.number, count, why=_why(message))
         dimension = message.dimension(party.terms.schema.domain)
-        ring = noise.ring(plan.most_rows, dimension)
-        masks = sums.masks_for(party, message.number, dimension, ring)
-        values = _counts(party, message)
-        noisy = party.contribute(noise, values, why=_why(message))
-        return masks.hide(noisy)
+        masks = sums.masks_for(party, message.number, dimension, noise.ring(plan.most_rows, dimension))
+        return masks.hide(party.contribute(noise, _counts(party, message), why=_why(message)))
 
     @step(reveals="noisy")
     def measure(self, party: Party[SynthesisPlan], message: Question) -> Opened:
@@ -292,7 +281,8 @@ class Synthesis(ProductSteps, tag="synthesis"):
             progress=session.progress,
         )
         fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)  # SELECT and MEASURE
-        return counts.drawn(session, fitted, plan.drawn(fitted.total), plan.selector)  # GENERATE
+        rows = plan.drawn(fitted.total)
+        return draw_synthesis(session, fitted, counts.rounds, rows, plan.selector, counts.scanned)  # GENERATE
 
     def _open(
         self, session: Session[SynthesisPlan], sums: SumCoordinator[Question] | None, question: Question
@@ -328,10 +318,6 @@ class Synthesis(ProductSteps, tag="synthesis"):
         """Read back the synthetic table, its model and the noisy tables."""
         return read_synthesis(plan.terms.schema, folder, plan.selector)
 
-    def _masked_sums(self, terms: Terms) -> MaskedSums:
-        graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
-        return MaskedSums(label="synthesis", graph=graph)
-
 
 def _noise(party: Party[SynthesisPlan], question: Question) -> RoundNoise:
     """Return the noise of a question that this party's own study lets be asked."""
@@ -342,17 +328,6 @@ def _noise(party: Party[SynthesisPlan], question: Question) -> RoundNoise:
 def _counts(party: Party[SynthesisPlan], question: Question) -> NDArray[np.int64]:
     """Return the exact counts of what is asked, cut to a public bound. Private."""
     return answer_of(question, party.table, most_rows(party.terms, party.name))
-
-
-# Where groups of people have several parties, or lack columns.
-
-
-def _count_apart(party: Party[SynthesisPlan], sums: MaskedSums, reach: CutReach, question: Question) -> SumMasked:
-    """Return a party's masked part of the sum: own counts, and shares of what it counts with partners."""
-    if party.recall(_ASKED, Question) != question:
-        raise RefusedError(f"round {question.number} is counted as it was asked first: set a new edition")
-    count = partial(_own_tables, party, question)
-    return reach.round_of(question).count(party, sums, question.number, count, why=_why(question))
 
 
 def _own_groups(party: Party[SynthesisPlan], question: Question) -> Grouping:

@@ -146,15 +146,9 @@ class Reliability(Document):
     @property
     def poor(self) -> tuple[PairTrust, ...]:
         """The pairs that this table does not hold well: those of the target, then the others, each the worst first."""
-        return tuple(
-            sorted(
-                (pair for pair in self.worst(len(self.pairs)) if self._is_poor(pair)),
-                key=lambda pair: self.target not in pair.columns,
-            )
-        )
-
-    def _is_poor(self, pair: PairTrust) -> bool:
-        return pair.error > POOR or (self.target in pair.columns and pair.error > POOR_SHARE * pair.limit)
+        first = [pair for pair in self.with_target() if pair.error > min(POOR, POOR_SHARE * pair.limit)]
+        rest = [pair for pair in self.worst(len(self.pairs)) if pair.error > POOR and self.target not in pair.columns]
+        return (*first, *rest)
 
     @property
     def mean(self) -> float:

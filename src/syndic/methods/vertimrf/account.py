@@ -21,8 +21,8 @@ import msgspec
 from syndic.errors import InputError
 from syndic.methods.vertimrf.plan import Account, Layout
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost
+from syndic.methods.vertimrf.sketch.encode import SketchPlan, printed_plan, rank_thresholds
 from syndic.methods.vertimrf.sketch.estimate import cell_error
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan, rank_thresholds
 from syndic.noise import DiscreteLaplace, FineGaussian
 from syndic.noise.response import RandomisedResponse
 from syndic.privacy import (
@@ -35,7 +35,7 @@ from syndic.privacy import (
     mu_squared_for,
     rho_for,
 )
-from syndic.privacy.concentrated import PICO
+from syndic.privacy.concentrated import PICO, part_of
 from syndic.privacy.cost import ATTO
 
 # Share of delta for sketches if the account has Gaussian noise too, whose cost hardly depends on its delta.
@@ -74,7 +74,7 @@ def sketch_account(layout: Layout, budget: Budget, shares: Shares, start: Sketch
     """Return the account of capped sketches with one key for each pair of columns."""
     alone = shares.local + shares.values == 0
     delta = budget.delta if alone else budget.delta * _SKETCH_DELTA
-    epsilon = budget.epsilon if alone else _cut(budget.epsilon * shares.encodings)
+    epsilon = budget.epsilon if alone else part_of(budget.epsilon * shares.encodings, 1)
     # if phantoms are given there is no search
     sketches = start if start.phantoms else _search(start, layout, epsilon=float(epsilon), delta=float(delta))
     keys = len(layout.pairs)
@@ -87,10 +87,10 @@ def oracle_account(layout: Layout, budget: Budget, shares: Shares) -> Account:
     """Return the account of randomised response on every encoded column, by the better of two compositions."""
     columns, part = len(layout.coded), shares.encodings
     rest = 1 - part
-    pure = _cut(budget.epsilon * part / columns)
+    pure = part_of(budget.epsilon * part, columns)
     mu_pure = _mu_squared(layout, shares, budget.epsilon * rest, budget.delta, beside=budget.epsilon * part)
     slack = _slack(layout, shares, mu_squared_for(budget.epsilon, budget.delta))
-    whole = rho_for(budget.epsilon, budget.delta - _lost(budget.epsilon, slack))
+    whole = rho_for(budget.epsilon, budget.delta - slack * ceil(exp(min(float(budget.epsilon), 500.0)) + 1))
     # the root, rounded down; a ledger rounds what it adds up by one unit at most
     rho = max(Fraction(0), whole * part - Fraction(4, PICO))
     concentrated = Fraction(isqrt(floor(2 * rho / columns * PICO**2)), PICO)
@@ -98,7 +98,7 @@ def oracle_account(layout: Layout, budget: Budget, shares: Shares) -> Account:
         epsilon, mu_squared = pure, mu_pure
         event: Event = PureEvent(epsilon=columns * pure, what=_responses(columns, pure))
     else:
-        epsilon, mu_squared = concentrated, _half_steps(2 * whole * rest)
+        epsilon, mu_squared = concentrated, 2 * part_of(2 * whole * rest, 2)
         event = ConcentratedEvent(rho=columns * concentrated**2 / 2, what=_responses(columns, concentrated))
     if epsilon <= 0:
         raise InputError(f"the budget leaves nothing for {columns} randomised responses per person: raise epsilon")
@@ -126,10 +126,10 @@ def _with_gaussian(
     counts: FineGaussian | None = None
     if shares.local:
         each = mu_squared * shares.local / gaussian / sum(map(len, layout.held.values()))
-        local = {name: _half_steps(each * len(columns)) for name, columns in layout.held.items()}
+        local = {name: 2 * part_of(each * len(columns), 2) for name, columns in layout.held.items()}
         learned.append(local_event(local))
     if shares.values:
-        counts = _counts(layout, _half_steps(mu_squared * shares.values / gaussian))
+        counts = _counts(layout, 2 * part_of(mu_squared * shares.values / gaussian, 2))
         learned.append(counts.event)
     account = Account(
         local=local,
@@ -171,19 +171,6 @@ def _slack(layout: Layout, shares: Shares, mu_squared: Fraction) -> Fraction:
     slack = len(layout.held) * local_slack(mu_squared) if shares.local else Fraction(0)
     slack += _counts(layout, mu_squared).event.slack if shares.values else Fraction(0)
     return Fraction(ceil(slack * ATTO), ATTO)
-
-
-def _lost(epsilon: Fraction, slack: Fraction) -> Fraction:
-    return slack * ceil(exp(min(float(epsilon), 500.0)) + 1)
-
-
-def _cut(amount: Fraction) -> Fraction:
-    return Fraction(floor(amount * PICO), PICO)
-
-
-def _half_steps(mu_squared: Fraction) -> Fraction:
-    """Return mu^2 rounded down to what a ledger can add up: its half in whole units."""
-    return Fraction(2 * floor(mu_squared / 2 * PICO), PICO)
 
 
 def _search(start: SketchPlan, layout: Layout, *, epsilon: float, delta: float) -> SketchPlan:
@@ -232,8 +219,8 @@ def printed_account(
 
     The paper claims for encodings their share of epsilon and half of delta (Algorithm 2).
     """
-    claim = Budget(epsilon=_cut(budget.epsilon * shares.encodings), delta=budget.delta / 2)
-    number = DiscreteLaplace(sensitivity=1, epsilon=_cut(budget.epsilon * shares.number))
+    claim = Budget(epsilon=part_of(budget.epsilon * shares.encodings, 1), delta=budget.delta / 2)
+    number = DiscreteLaplace(sensitivity=1, epsilon=part_of(budget.epsilon * shares.number, 1))
     learned: list[Event] = [number.event]
     local: dict[str, Fraction] = {}
     if shares.local:
@@ -243,7 +230,7 @@ def printed_account(
         learned.insert(0, local_event(local))
     counts = None
     if shares.values:
-        counts = DiscreteLaplace(sensitivity=len(layout.bins), epsilon=_cut(budget.epsilon * shares.values))
+        counts = DiscreteLaplace(sensitivity=len(layout.bins), epsilon=part_of(budget.epsilon * shares.values, 1))
         times = 1 if layout.neighbours == "add_remove" else 2
         learned.append(PureEvent(epsilon=times * counts.epsilon, what=counts.event.what))
     chosen, responses, encoded = _published_encodings(

@@ -12,8 +12,8 @@ from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms
 from syndic.methods.synthesis.size import BASE_BYTES, CELL_BYTES, VALUE_BYTES
 from syndic.methods.vertimrf.model.tables import OracleTables, equal_width
 from syndic.methods.vertimrf.sketch.cost import sketch_delta
+from syndic.methods.vertimrf.sketch.encode import SketchPlan
 from syndic.methods.vertimrf.sketch.estimate import cell_error
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.model.markov import Grouping
 from syndic.mpc.secret import SharedSecret
 from syndic.noise import DiscreteLaplace, FineGaussian
@@ -180,10 +180,7 @@ class VertimrfPlan(Plan):
             notes=notes,
         )
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return "a run", "lower model_cells, bins or repetitions, or set larger limits"
+    too_large = ("a run", "lower model_cells, bins or repetitions, or set larger limits")
 
     def _encoded_bytes(self, party: str) -> int:
         layout, sketches = self.layout, self.account.sketches
@@ -196,6 +193,12 @@ class VertimrfPlan(Plan):
     def disclosure(self) -> Disclosure:
         """What every role sees."""
         release = "the model fitted to the parties' models and encodings, the tables read from them, and the rows"
+        parts = (
+            ("each party's own noisy model, ", bool(self.account.local)),
+            ("noisy counts of the values of large columns, ", self.account.counts is not None),
+            ("the first party's noisy number of people, ", self.account.number is not None),
+        )
+        learned = "".join(words for words, there in parts if there)
         encodings, coordinator, parties = "every person's randomised codes", "", ""
         keys: tuple[str, ...] = ()
         if self.account.sketches is not None:
@@ -208,7 +211,7 @@ class VertimrfPlan(Plan):
             )
         return Disclosure(
             sees={
-                "coordinator": f"{self._learned()}{encodings}, and {release}{coordinator}",
+                "coordinator": f"{learned}{encodings}, and {release}{coordinator}",
                 "other parties": f"{release}{parties}",
                 "anyone with the release": release,
             },
@@ -221,15 +224,6 @@ class VertimrfPlan(Plan):
             ),
             departures=() if self.account.claim is None else self._departures(self.account.claim),
         )
-
-    def _learned(self) -> str:
-        """Return what a coordinator sees besides encodings."""
-        parts = (
-            ("each party's own noisy model, ", bool(self.account.local)),
-            ("noisy counts of the values of large columns, ", self.account.counts is not None),
-            ("the first party's noisy number of people, ", self.account.number is not None),
-        )
-        return "".join(words for words, there in parts if there)
 
     def _sensitivity(self) -> str:
         layout, words = self.layout, ""

@@ -31,38 +31,34 @@ from typing import ClassVar, Literal, final
 
 import msgspec
 
-from syndic.errors import InputError, RefusedError
+from syndic.errors import InputError
 from syndic.kernel import SAME_PEOPLE, Method, Nothing, Party, Requires, Session, Terms, budgets_of, step
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.vertimrf.account import Shares, oracle_account, printed_account, sketch_account
-from syndic.methods.vertimrf.coordinator import (
+from syndic.methods.vertimrf.messages import (
+    ORDER,
+    Learned,
+    Learner,
+    Responses,
+    Sketches,
     draw_rows,
+    learn_columns,
     read_counts,
     read_models,
     read_people,
     read_responses,
     read_sketches,
-)
-from syndic.methods.vertimrf.model.build import Build, Built, LocalModel
-from syndic.methods.vertimrf.model.tables import Across
-from syndic.methods.vertimrf.party import (
-    Learned,
-    Learner,
-    Responses,
-    Sketches,
-    learn_columns,
-    read_codes,
     respond_by_column,
     sketch_columns,
 )
+from syndic.methods.vertimrf.model.build import Build, Built, LocalModel
+from syndic.methods.vertimrf.model.tables import Across
 from syndic.methods.vertimrf.plan import Account, Layout, VertimrfPlan, layout_of
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, floor_for
+from syndic.methods.vertimrf.sketch.encode import SketchPlan, floor_for
 from syndic.model.markov import Adaptive, Measurement, PrivMRF
 from syndic.mpc.order import advance
 from syndic.mpc.secret import SharedSecret
 from syndic.privacy import Budget
-
-_ORDER = "VertiMRF"
 
 
 @final
@@ -174,40 +170,27 @@ class Vertimrf(Method, tag="vertimrf"):
             model_cells=self.model_cells,
         )
 
-    # The parties' side. If there is a secret, steps are answered once and in order; otherwise the ledger has no budget
-    # for a second answer.
+    # The parties' side.
 
     @step(reveals="noisy")
     def learn(self, party: Party[VertimrfPlan], message: Nothing) -> Learned:
         """Fit a model to noisy tables of own columns; count the values of large columns with noise."""
         del message
-        account = party.plan.account
-        if account.sketches is not None:
-            advance(party, _ORDER, 1)
-        codes = read_codes(party)
-        noises = [party.charge(event, why="VertiMRF: own models, counts of values") for event in account.learned]
-        return learn_columns(party.plan, party.name, codes, self.learner(), noises, party.key_randomness("choices"))
+        if party.plan.account.sketches is not None:
+            advance(party, ORDER, 1)
+        return learn_columns(party, self.learner())
 
     @step(reveals="noisy")
     def sketch(self, party: Party[VertimrfPlan], message: Nothing) -> Sketches:
         """Sketch every encoded column under the parties' secret keys."""
         del message
-        plan = party.plan
-        if plan.account.sketches is None:
-            raise RefusedError("this study has no sketches")
-        advance(party, _ORDER, 2 if plan.account.learned else 1)
-        secret = plan.secret.value(party)  # refuses before rows are read and anything is charged
-        codes = plan.layout.grouping.recode(read_codes(party))
-        noise = party.charge(plan.account.encoded, why="VertiMRF: sketches of all columns")
-        return sketch_columns(plan, party.name, codes, secret, noise)
+        return sketch_columns(party)
 
     @step(reveals="noisy")
     def respond(self, party: Party[VertimrfPlan], message: Nothing) -> Responses:
         """Send every person's code of every column by randomised response."""
         del message
-        codes = party.plan.layout.grouping.recode(read_codes(party))
-        noise = party.charge(party.plan.account.encoded, why="VertiMRF: randomised responses of all columns")
-        return respond_by_column(party.plan, party.name, codes, noise)
+        return respond_by_column(party)
 
     def coordinate(self, session: Session[VertimrfPlan]) -> SyntheticTable:
         """Let the parties agree on keys, collect models and encodings, build the model, draw rows."""

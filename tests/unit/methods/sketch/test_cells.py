@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
+from syndic.methods.vertimrf.sketch.encode import People, SketchPlan, encode, person_digests
 from syndic.methods.vertimrf.sketch.estimate import cell_table, complements
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.model.markov.measurement import onto_simplex
 from syndic.random import SimulationRandomness
 from syndic_lab.encodings import Decoder, decoded_cells, harmonic

@@ -8,9 +8,8 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from scipy import stats
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.compose import Bracket, delta_above, delta_below
-from syndic.methods.vertimrf.sketch.loss import loss_law
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
+from syndic.methods.vertimrf.sketch.encode import SketchPlan
+from syndic.methods.vertimrf.sketch.loss import Bracket, delta_above, delta_below, loss_law
 
 ENDS = (delta_below, delta_above)
 

@@ -8,8 +8,8 @@ import pytest
 
 from syndic.errors import InputError
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost, sketch_delta
+from syndic.methods.vertimrf.sketch.encode import SketchPlan, printed_plan
 from syndic.methods.vertimrf.sketch.loss import mixed_law, replaced_laws
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan
 from syndic.privacy import ApproximateEvent
 
 HALF = Fraction(2, 5)

@@ -6,8 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from syndic.methods.vertimrf.sketch.encode import _table, largest_ranks
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
+from syndic.methods.vertimrf.sketch.encode import SketchPlan, _table, largest_ranks
 from syndic.random import SimulationRandomness
 
 

@@ -8,9 +8,8 @@ import pytest
 from scipy import optimize
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.encode import largest_ranks
+from syndic.methods.vertimrf.sketch.encode import SketchPlan, largest_ranks
 from syndic.methods.vertimrf.sketch.estimate import likeliest, relative_sd
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.random import SimulationRandomness
 from syndic_lab.encodings import debias, harmonic, printed
 

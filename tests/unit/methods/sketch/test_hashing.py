@@ -10,8 +10,15 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests, person_words, value_maxima
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, ranks_of
+from syndic.methods.vertimrf.sketch.encode import (
+    People,
+    SketchPlan,
+    encode,
+    person_digests,
+    person_words,
+    ranks_of,
+    value_maxima,
+)
 from syndic.random import SimulationRandomness
 
 KEY = bytes(range(16))

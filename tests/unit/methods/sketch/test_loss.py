@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from syndic.errors import InputError
+from syndic.methods.vertimrf.sketch.encode import SketchPlan
 from syndic.methods.vertimrf.sketch.loss import loss_law
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
 
 
 def brute(plan: SketchPlan, columns: int, elements: int) -> dict[tuple[int, int], tuple[Fraction, Fraction]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.plan import (
+from syndic.methods.vertimrf.sketch.encode import (
     SketchPlan,
     floor_for,
     printed_epsilon,

@@ -15,14 +15,12 @@ from syndic.methods.vertimrf.model.tables import (
     SketchTables,
     consistent,
     equal_width,
-    gathered,
     recovered,
     recovered_variance,
     shares_of_bins,
 )
-from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
-from syndic.model.markov import Grouping
+from syndic.methods.vertimrf.sketch.encode import People, SketchPlan, encode, person_digests
+from syndic.model.markov import Grouping, Measurement
 from syndic.noise.response import RandomisedResponse
 from syndic.random import SimulationRandomness
 
@@ -49,7 +47,7 @@ def test_recovery_keeps_the_sum_of_every_bin() -> None:
     shares = [shares_of_bins(name, bins, Grouping.none(DOMAIN), weights) for name in names]
     spread = recovered(table, shares)
     assert spread.shape == (8, 11)
-    assert np.allclose(gathered(spread, names, bins), table)
+    assert np.allclose(bins.gather(Measurement(names, spread, 1.0)).values, table)
 
 
 def test_recovery_is_exact_where_values_hang_on_nothing_but_their_bin() -> None:

@@ -17,7 +17,7 @@ from syndic.data import Categorical, Instead, Integer, Schema, Table, open_sourc
 from syndic.kernel import Member
 from syndic.methods import Learn
 from syndic.methods.learning.plan import LearnPlan
-from syndic.methods.learning.result import LearnResult
+from syndic.methods.learning.result import LearnResult, LinearPredictor
 from syndic.model.erm.loss import Logistic, Objective
 from syndic.model.erm.solve import minimise
 from syndic.privacy import Budget, Unit
@@ -86,7 +86,7 @@ class StudyData:
 
     def accuracy(self, result: LearnResult) -> float:
         """Return the share of test rows on the right side."""
-        said = np.asarray(result.scores(self.test)[:, 0] > 0)
+        said = np.asarray(LinearPredictor(result.model, result.design).decision_function(self.test)[:, 0] > 0)
         return float((said == np.asarray(pc.equal(self.test[_LABEL], _POSITIVE))).mean())
 
     def best_accuracy(self) -> float:

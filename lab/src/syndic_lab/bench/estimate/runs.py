@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Integer, Real
-from syndic.methods.estimate.plan import Law, Layout, Share
+from syndic.methods.estimate.plan import Law, Layout
+from syndic.methods.histogram.marginals_plan import Share
 from syndic.model.families.estimate import Estimated, Noisy, estimate_by_blocks, estimate_by_statistics
 from syndic.model.families.family import Array
 from syndic.random import Randomness

@@ -15,8 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from syndic.data import Domain, Schema, Table, open_source
-from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
-from syndic.methods.vertimrf.sketch.plan import printed_plan
+from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests, printed_plan
 from syndic.model.markov.kernels import NUMPY_KERNELS, kernels
 from syndic.mpc.mask import expand
 from syndic.mpc.ring import Ring

@@ -8,8 +8,8 @@ import msgspec
 
 from syndic.errors import InputError
 from syndic.methods.vertimrf.sketch.cost import Neighbours, phantoms_needed
+from syndic.methods.vertimrf.sketch.encode import SketchPlan, rank_thresholds
 from syndic.methods.vertimrf.sketch.estimate import cell_error
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, rank_thresholds
 
 # of the accountant's grid: coarse, as many plans are tried; what is found is proven all the same
 _POINTS: Final = 2**18

@@ -6,9 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from syndic.methods.vertimrf.sketch.encode import largest_ranks
+from syndic.methods.vertimrf.sketch.encode import SketchPlan, largest_ranks, printed_epsilon, printed_plan
 from syndic.methods.vertimrf.sketch.estimate import likeliest
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_epsilon, printed_plan
 from syndic.random import SystemRandomness
 from syndic_lab.bench.row import Row, standard_error
 from syndic_lab.bench.sketch.error import PEOPLE, SIZE, sketched_cells

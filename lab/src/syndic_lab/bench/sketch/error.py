@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from syndic.methods.vertimrf.account import printed_oracle
 from syndic.methods.vertimrf.model.tables import decoded_table
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed
-from syndic.methods.vertimrf.sketch.encode import largest_ranks
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan
+from syndic.methods.vertimrf.sketch.encode import SketchPlan, largest_ranks, printed_plan
 from syndic.noise import FineGaussian, RandomisedResponse
 from syndic.privacy import Budget, mu_squared_for
 from syndic.random import SystemRandomness

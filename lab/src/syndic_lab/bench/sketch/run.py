@@ -12,8 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.methods.vertimrf.sketch.cost import sketch_delta
-from syndic.methods.vertimrf.sketch.encode import People, encode, largest_ranks, person_digests, person_words
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan
+from syndic.methods.vertimrf.sketch.encode import (
+    People,
+    SketchPlan,
+    encode,
+    largest_ranks,
+    person_digests,
+    person_words,
+    printed_plan,
+)
 from syndic.random import SystemRandomness
 from syndic_lab.bench.row import Row
 from syndic_lab.bench.secure.product import tables_for

@@ -12,7 +12,6 @@ from syndic.data import Domain
 from syndic.methods.vertimrf.model.tables import (
     Across,
     consistent,
-    gathered,
     recovered,
     recovered_variance,
     shares_of,
@@ -212,12 +211,13 @@ class Build:
         }
         for name in self.bins.domain.names:
             if name not in found:
-                found[name] = self._counted(name) if name in self.counts else self._encoded(name)
+                one = self.counts.get(name)
+                found[name] = (
+                    Measurement(one.names, onto_simplex(one.values, self.people), one.variance)
+                    if one
+                    else self._encoded(name)
+                )
         return {name: found[name] for name in self.bins.domain.names}
-
-    def _counted(self, name: str) -> Measurement:
-        one = self.counts[name]
-        return Measurement(one.names, onto_simplex(one.values, self.people), one.variance)
 
     def _encoded(self, name: str) -> Measurement:
         """Return a column's counts as the mean over all tables across parties, bins divided evenly."""
@@ -249,7 +249,7 @@ class Build:
 
     @cached_property
     def _binned(self) -> dict[str, Floats]:
-        return {name: gathered(one.values, (name,), self.bins) for name, one in self.one_way.items()}
+        return {name: self.bins.gather(one).values for name, one in self.one_way.items()}
 
     @cached_property
     def _shares(self) -> dict[str, Floats]:
@@ -285,7 +285,8 @@ class Build:
         apart = {}
         weights = {name: one.values for name, one in self.one_way.items()}
         for names, table in zip(candidates, field.marginals(candidates), strict=True):
-            expected = gathered(self.groups.spread(table, weights).values, names, self.bins)
+            spread = Measurement(names, self.groups.spread(table, weights).values, 1.0)
+            expected = self.bins.gather(spread).values
             if self.aware:
                 apart[names] = noisy_distance(self._raw[names], expected, self.across.variance(names))
             else:

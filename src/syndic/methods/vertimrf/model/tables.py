@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.errors import InputError
+from syndic.methods.vertimrf.sketch.encode import SketchPlan
 from syndic.methods.vertimrf.sketch.estimate import cell_error, cell_table
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.model.markov import Grouping
 from syndic.noise.response import RandomisedResponse
 
@@ -116,17 +116,6 @@ def _groups(size: int, bins: int) -> tuple[int, ...]:
         return tuple(range(size))
     width = size // bins
     return tuple(min(value // width, bins - 1) for value in range(size))
-
-
-def gathered(values: Floats, names: Sequence[str], grouping: Grouping) -> Floats:
-    """Return a table over bins, summed from a table over values."""
-    groups = dict(zip(grouping.domain.names, grouping.groups, strict=True))
-    for axis, name in enumerate(names):
-        lines = np.moveaxis(values, axis, 0)
-        sums = np.zeros((max(groups[name]) + 1, *lines.shape[1:]))
-        np.add.at(sums, np.array(groups[name]), lines)
-        values = np.moveaxis(sums, 0, axis)
-    return values
 
 
 def shares_of_bins(name: str, bins: Grouping, groups: Grouping, weights: Mapping[str, Floats]) -> Floats:

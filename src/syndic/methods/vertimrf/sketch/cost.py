@@ -8,9 +8,17 @@ import msgspec
 
 from syndic.document import exact
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.compose import POINTS, Bracket, Losses, delta_above, delta_below
-from syndic.methods.vertimrf.sketch.loss import loss_law, mixed_law, replaced_laws
-from syndic.methods.vertimrf.sketch.plan import WORD_BITS, SketchPlan, floor_for
+from syndic.methods.vertimrf.sketch.encode import WORD_BITS, SketchPlan, floor_for
+from syndic.methods.vertimrf.sketch.loss import (
+    POINTS,
+    Bracket,
+    Losses,
+    delta_above,
+    delta_below,
+    loss_law,
+    mixed_law,
+    replaced_laws,
+)
 from syndic.privacy.event import ApproximateEvent
 
 Neighbours = Literal["add_remove", "replace"]

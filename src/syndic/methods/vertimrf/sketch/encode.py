@@ -1,5 +1,7 @@
 """Sketches of a party's people: keyed hashes, the largest of each value, and ranks with phantoms, floor and cap.
 
+They are Flajolet-Martin sketches, published and sound (Smith, Song and Thakurta 2020).
+
 A hash is 64 bits of AES-128 on a block made of a 96-bit keyed digest of the person and a counter: two repetitions per
 block. AES is a permutation, so blocks never repeat; distinguishing it from independent words takes about 2^64 blocks.
 
@@ -13,18 +15,105 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
+from math import ceil, expm1, log, log1p, sqrt
 from typing import Final, final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
+from syndic.document import Document
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.plan import SketchPlan, rank_thresholds, ranks_of
 from syndic.noise.interval import Enclosure, power
 from syndic.noise.inverse_cdf import LazyTable
 from syndic.random import Randomness
+
+WORD_BITS: Final = 64
+"""Bits of one hash. Ranks beyond those that 64 bits can show do not occur."""
+
+
+@final
+class SketchPlan(Document):
+    """Sketches of every value of every column: the largest rank among its people and its phantoms.
+
+    A rank is geometric, Pr[rank > a] = (1 + gamma)^-a. Each sketch is the largest of the ranks of the people with that
+    value, which depend on a secret key and the person, and of `phantoms` fresh random ranks of its party. It is raised
+    to `floor` and lowered to `cap`, if there is one. All of this is repeated `repetitions` times.
+    """
+
+    phantoms: int
+    floor: int
+    repetitions: int
+    gamma: Fraction = Fraction(1)
+    cap: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_gamma(self.gamma)
+        if not 0 <= self.phantoms < 2**40:
+            raise ValueError(f"phantoms ({self.phantoms}) must be in [0, 2^40)")
+        if not 1 <= self.repetitions <= 2**24:
+            raise ValueError(f"repetitions ({self.repetitions}) must be in [1, 2^24]")
+        if not 0 <= self.floor < self.top:
+            raise ValueError(f"floor ({self.floor}) must be at least 0 and below the largest rank, {self.top}")
+        if self.cap is not None and self.cap > len(rank_thresholds(self.gamma)):
+            raise ValueError(f"cap ({self.cap}) must be at most {len(rank_thresholds(self.gamma))}")
+
+    @property
+    def top(self) -> int:
+        """The largest rank that a sketch shows."""
+        return len(rank_thresholds(self.gamma)) if self.cap is None else self.cap
+
+
+@lru_cache(maxsize=64)
+def rank_thresholds(gamma: Fraction) -> NDArray[np.uint64]:
+    """Return the 64-bit words at which the rank increases: ceil(2^64 (1 - (1 + gamma)^-a)) for a = 0, 1, 2, ..."""
+    found, remains = [], Fraction(2**WORD_BITS)
+    while remains >= 1:
+        found.append(2**WORD_BITS - int(remains))
+        remains /= 1 + gamma
+    return np.array(found, dtype=np.uint64)
+
+
+def ranks_of(words: NDArray[np.uint64], gamma: Fraction) -> NDArray[np.uint16]:
+    """Return the rank of each uniform 64-bit word; it grows with the word, so the largest word has the largest rank.
+
+    The distribution is geometric with every tail probability rounded down to a multiple of 2^-64.
+    """
+    return np.searchsorted(rank_thresholds(gamma), words, side="right").astype(np.uint16)
+
+
+def printed_epsilon(*, epsilon: float, delta: float, columns: int, repetitions: int) -> float:
+    """Return the epsilon of one sketch in the published composition (Zhao et al. 2024, Algorithm 3)."""
+    if not (epsilon > 0 and 0 < delta < 1 and columns > 0 and repetitions > 0):
+        raise InputError(
+            f"epsilon ({epsilon:g}), columns ({columns}) and repetitions ({repetitions}) must be positive "
+            f"and delta ({delta:g}) in (0, 1)"
+        )
+    return epsilon / (4 * sqrt(repetitions * columns * log(1 / delta)))
+
+
+def printed_plan(
+    *, epsilon: float, delta: float, columns: int, repetitions: int = 2000, gamma: Fraction = Fraction(1)
+) -> SketchPlan:
+    """Return the published parameters; their claim is false for two or more columns under one key."""
+    one = printed_epsilon(epsilon=epsilon, delta=delta, columns=columns, repetitions=repetitions)
+    _check_gamma(gamma)
+    floor = ceil(-log(-expm1(-one)) / log1p(float(gamma)))
+    # beyond this there is one phantom, and exp overflows
+    return SketchPlan(phantoms=ceil(1 / expm1(min(one, 700.0))), floor=floor, repetitions=repetitions, gamma=gamma)
+
+
+def floor_for(phantoms: int, gamma: Fraction) -> int:
+    """Return the floor at which the absence of a person costs no more than their presence, log(1 + 1 / phantoms)."""
+    _check_gamma(gamma)
+    return ceil(log(phantoms + 1) / log1p(float(gamma)))
+
+
+def _check_gamma(gamma: Fraction) -> None:
+    if not Fraction(1, 100) <= gamma <= 1:
+        raise ValueError(f"gamma ({float(gamma):g}) must be in [0.01, 1]")
+
 
 KEY_BYTES: Final = 16
 DIGEST_BYTES: Final = 12
@@ -32,8 +121,6 @@ _BLOCK: Final = 16
 # rows and pairs of repetitions processed together: blocks and their hashes then fit a core's cache
 _ROWS: Final = 4096
 _PAIRS: Final = 8
-# share of hashes kept above which sorted rows are faster than scattered ones
-_DENSE: Final = 1 / 64
 
 
 @final
@@ -63,9 +150,8 @@ def person_digests(key: bytes, people: Iterable[bytes]) -> NDArray[np.uint8]:
 
 def person_words(key: bytes, digests: NDArray[np.uint8], repetitions: int, *, first: int = 0) -> NDArray[np.uint64]:
     """Return the hashes of `repetitions` repetitions from `first` on: one row each, one column per person."""
-    sketcher = _Pass(key, sizes=(1,), repetitions=repetitions, least=0)
     pairs = range(first // 2, (first + repetitions + 1) // 2)
-    words = sketcher.words(_blocks(digests), pairs)
+    words = _words(_cipher(key), _blocks(digests), pairs)
     return np.asarray(words.transpose(0, 2, 1).reshape(-1, len(digests))[first % 2 :][:repetitions])
 
 
@@ -83,93 +169,65 @@ def value_maxima(
     Hashes below `least` are ignored. Memory is that of a batch, of the result, and about 2 MB per thread.
     """
     _check_key(key)
-    sketcher = _Pass(key, sizes=tuple(sizes), repetitions=repetitions, least=least)
+    if not sizes or min(sizes) < 1 or repetitions < 1:
+        raise InputError(f"sketches need columns of at least one value and repetitions ({repetitions}) above 0")
+    cipher = _cipher(key)
     maxima = np.zeros((repetitions + repetitions % 2, sum(sizes)), dtype=np.uint64)
     pairs = [range(start, min(start + _PAIRS, len(maxima) // 2)) for start in range(0, len(maxima) // 2, _PAIRS)]
     with ThreadPoolExecutor(threads) as pool:
         for batch in batches:
-            places = sketcher.places(batch.codes)
+            places = _places(batch.codes, np.array(sizes))
             for start in range(0, len(places), _ROWS):
                 rows = slice(start, start + _ROWS)
-                part = _Part.of(batch.digests[rows], places[rows], dense=sketcher.dense)
+                add = partial(_add, maxima, cipher, _blocks(batch.digests[rows]), places[rows], np.uint64(least))
                 # every thread has its own repetitions: there is no locking, and the result does not depend on order
-                list(pool.map(lambda some, part=part: sketcher.add(part, some, maxima), pairs))
+                list(pool.map(add, pairs))
     return maxima[:repetitions]
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Rows that are hashed together."""
+def _add(
+    maxima: NDArray[np.uint64],
+    cipher: "Cipher[modes.ECB]",
+    blocks: NDArray[np.uint32],
+    places: NDArray[np.int64],
+    least: np.uint64,
+    pairs: range,
+) -> None:
+    """Raise the maxima of some repetitions to those of some rows."""
+    words = _words(cipher, blocks, pairs)
+    kept = np.flatnonzero(words >= least)
+    rows = kept // 2 % len(blocks)
+    repetitions = kept // (2 * len(blocks)) * 2 + kept % 2
+    raised = repetitions[:, None] * maxima.shape[1] + places[rows]
+    mine = maxima[2 * pairs.start : 2 * pairs.stop].reshape(-1)
+    np.maximum.at(mine, raised.ravel(), np.repeat(words.reshape(-1)[kept], places.shape[1]))
 
-    blocks: NDArray[np.uint32]
-    places: NDArray[np.int64]
-    sorts: tuple[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], ...]
 
-    @classmethod
-    def of(cls, digests: NDArray[np.uint8], places: NDArray[np.int64], *, dense: bool) -> "_Part":
-        sorts = []
-        for column in places.T if dense else ():
-            order = np.argsort(column, kind="stable")
-            values, starts = np.unique(column[order], return_index=True)
-            sorts.append((order, starts, values))
-        return cls(_blocks(digests), places, tuple(sorts))
+def _cipher(key: bytes) -> "Cipher[modes.ECB]":
+    # another key than that of the digests, so that no digest is ever a block's hash
+    cipher_key = hashlib.blake2b(b"", digest_size=KEY_BYTES, key=key, person=b"syndic ranks").digest()
+    # every block is used once, as a keyed function and not for encryption: there is nothing to chain
+    return Cipher(algorithms.AES(cipher_key), modes.ECB())  # noqa: S305
 
 
-class _Pass:
-    """What stays the same over all rows."""
+def _words(cipher: "Cipher[modes.ECB]", blocks: NDArray[np.uint32], pairs: range) -> NDArray[np.uint64]:
+    """Return the hashes of some people: pair of repetitions, person, and which of the two."""
+    some = np.empty((len(pairs), *blocks.shape), dtype=blocks.dtype)
+    some[:] = blocks
+    some[:, :, 3] = np.arange(pairs.start, pairs.stop)[:, None]
+    found = np.empty(some.nbytes + _BLOCK - 1, dtype=np.uint8)
+    cipher.encryptor().update_into(some.reshape(-1).view(np.uint8).data, found.data)
+    return found[: some.nbytes].view("<u8").reshape(len(pairs), -1, 2)
 
-    def __init__(self, key: bytes, *, sizes: tuple[int, ...], repetitions: int, least: int) -> None:
-        if not sizes or min(sizes) < 1 or repetitions < 1:
-            raise InputError(f"sketches need columns of at least one value and repetitions ({repetitions}) above 0")
-        # another key than that of the digests, so that no digest is ever a block's hash
-        cipher_key = hashlib.blake2b(b"", digest_size=KEY_BYTES, key=key, person=b"syndic ranks").digest()
-        # every block is used once, as a keyed function and not for encryption: there is nothing to chain
-        self.cipher = Cipher(algorithms.AES(cipher_key), modes.ECB())  # noqa: S305
-        self.sizes = np.array(sizes, dtype=np.int64)
-        self.starts = np.concatenate(([0], np.cumsum(self.sizes)[:-1]))
-        self.least = np.uint64(least)
-        self.dense = 1 - least / 2**64 > _DENSE
 
-    def places(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the index of each code among all values of all columns."""
-        if codes.shape[1] != len(self.sizes):
-            raise InputError(f"rows have {codes.shape[1]} codes for {len(self.sizes)} columns")
-        wide = codes.astype(np.int64)
-        if wide.size and (int(wide.min()) < 0 or bool((wide >= self.sizes).any())):
-            raise InputError("a code is not below its column's size: map unknown values to a code by the schema first")
-        return wide + self.starts
-
-    def words(self, blocks: NDArray[np.uint32], pairs: range) -> NDArray[np.uint64]:
-        """Return the hashes of some people: pair of repetitions, person, and which of the two."""
-        some = np.empty((len(pairs), *blocks.shape), dtype=blocks.dtype)
-        some[:] = blocks
-        some[:, :, 3] = np.arange(pairs.start, pairs.stop)[:, None]
-        found = np.empty(some.nbytes + _BLOCK - 1, dtype=np.uint8)
-        self.cipher.encryptor().update_into(some.reshape(-1).view(np.uint8).data, found.data)
-        return found[: some.nbytes].view("<u8").reshape(len(pairs), -1, 2)
-
-    def add(self, part: _Part, pairs: range, maxima: NDArray[np.uint64]) -> None:
-        """Raise the maxima of some repetitions to those of the part's rows."""
-        words = self.words(part.blocks, pairs)
-        mine = maxima[2 * pairs.start : 2 * pairs.stop]
-        if self.dense:
-            self._add_sorted(part, words, mine)
-            return
-        kept = np.flatnonzero(words >= self.least)
-        rows = kept // 2 % words.shape[1]
-        repetitions = kept // (2 * words.shape[1]) * 2 + kept % 2
-        places = repetitions[:, None] * maxima.shape[1] + part.places[rows]
-        np.maximum.at(mine.reshape(-1), places.ravel(), np.repeat(words.reshape(-1)[kept], len(self.sizes)))
-
-    def _add_sorted(self, part: _Part, words: NDArray[np.uint64], mine: NDArray[np.uint64]) -> None:
-        """Take the maxima of runs of equal codes."""
-        flat = np.ascontiguousarray(words.transpose(0, 2, 1)).reshape(len(mine), -1)
-        flat[flat < self.least] = 0
-        sorted_words = np.empty_like(flat)
-        for order, starts, values in part.sorts:
-            np.take(flat, order, axis=1, out=sorted_words, mode="clip")
-            mine[:, values] = np.maximum(mine[:, values], np.maximum.reduceat(sorted_words, starts, axis=1))
+def _places(codes: NDArray[np.integer], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the index of each code among all values of all columns."""
+    if codes.shape[1] != len(sizes):
+        raise InputError(f"rows have {codes.shape[1]} codes for {len(sizes)} columns")
+    wide = codes.astype(np.int64)
+    if wide.size and (int(wide.min()) < 0 or bool((wide >= sizes).any())):
+        raise InputError("a code is not below its column's size: map unknown values to a code by the schema first")
+    return wide + np.cumsum(sizes) - sizes
 
 
 def _blocks(digests: NDArray[np.uint8]) -> NDArray[np.uint32]:

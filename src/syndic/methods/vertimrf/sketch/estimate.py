@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.plan import SketchPlan
+from syndic.methods.vertimrf.sketch.encode import SketchPlan
 
 _LARGEST = 2.0**62
 
@@ -139,14 +139,9 @@ def cell_table(
     first, *others = [complements(ranks, plan) for ranks in columns]
     shape = tuple(ranks.shape[1] for ranks in columns)
     found = np.empty((shape[0], int(np.prod(shape[1:]))))
-    rest = _crossed(others, plan)
+    rest = np.full((plan.repetitions, 1), plan.floor, dtype=np.uint16)
+    for ranks in others:
+        rest = np.maximum(rest[:, :, None], ranks[:, None, :]).reshape(plan.repetitions, -1)
     for value in range(shape[0]):  # one value at a time: a table of all repetitions may not fit into memory
         found[value] = decoder(np.maximum(rest, first[:, value : value + 1]), plan)
     return np.asarray(people - (found.reshape(shape) - phantoms))
-
-
-def _crossed(columns: Sequence[NDArray[np.uint16]], plan: SketchPlan) -> NDArray[np.uint16]:
-    result = np.full((plan.repetitions, 1), plan.floor, dtype=np.uint16)
-    for ranks in columns:
-        result = np.maximum(result[:, :, None], ranks[:, None, :]).reshape(plan.repetitions, -1)
-    return result

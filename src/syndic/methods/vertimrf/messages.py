@@ -1,6 +1,6 @@
-"""A party's side of VertiMRF: its own model, counts of values, and encodings."""
+"""The messages of VertiMRF: how a party makes its model, counts and encodings, and what the coordinator reads there."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import final
 
@@ -9,15 +9,22 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain, Factor
 from syndic.errors import DoorError, InputError, RefusedError
-from syndic.kernel import Message, Party, schema_of
+from syndic.kernel import Message, Party, Session, schema_of
+from syndic.methods.synthesis.result import AskedRound, SyntheticTable, draw_synthesis
 from syndic.methods.vertimrf.account import local_slack
-from syndic.methods.vertimrf.model.build import LocalModel
+from syndic.methods.vertimrf.model.build import Built, LocalModel
+from syndic.methods.vertimrf.model.tables import OracleTables, SketchTables
 from syndic.methods.vertimrf.plan import Layout, Names, VertimrfPlan
 from syndic.methods.vertimrf.sketch.encode import KEY_BYTES, People, encode, person_digests
-from syndic.model.markov import Curator, Grouping, JunctionTree, MarkovField, Synthesis
+from syndic.model.markov import Curator, Grouping, JunctionTree, MarkovField, Measurement, Synthesis
 from syndic.mpc.key import derive
+from syndic.mpc.order import advance
+from syndic.noise import FineGaussian
 from syndic.privacy import GaussianEvent
 from syndic.random import Randomness, generator
+
+ORDER = "VertiMRF"
+"""With a secret, steps are answered once and in order; otherwise the ledger has no budget for a second answer."""
 
 Codes = Mapping[str, NDArray[np.integer]]
 
@@ -89,32 +96,26 @@ Learner = Callable[[Curator, Fraction, np.random.Generator], Synthesis]
 """Fits a model to noisy tables of a curator's rows; the generator makes random choices that privacy does not need."""
 
 
-def learn_columns(
-    plan: VertimrfPlan,
-    party: str,
-    codes: Codes,
-    learner: Learner,
-    noises: Sequence[Randomness],
-    choices: Randomness,
-) -> Learned:
-    """Return a party's own model, the number of people and counts of values, as far as the plan has them.
-
-    `noises` is the randomness of each charge, in order.
-    """
-    account, charged = plan.account, iter(noises)
+def learn_columns(party: Party[VertimrfPlan], learner: Learner) -> Learned:
+    """Return a party's own model, the number of people and counts of values, as far as the plan has them."""
+    plan, account, codes = party.plan, party.plan.account, read_codes(party)
+    charged = iter([party.charge(one, why="VertiMRF: own models, counts of values") for one in account.learned])
+    choices = party.key_randomness("choices")
     models: tuple[Model, ...] = ()
     people = counts = np.zeros(0, dtype=np.int64)
     if account.local:
-        domain = schema_of(plan.terms, party).domain
-        randomness = next(charged), choices
-        models = (own_model(plan.layout, codes, domain, account.local[party], learner, randomness),)
+        domain, part = schema_of(plan.terms, party.name).domain, account.local[party.name]
+        models = (own_model(plan.layout, codes, domain, part, learner, (next(charged), choices)),)
     if account.number is not None:
         noise = next(charged)
         # the first party sends it for all
-        if party == plan.terms.parties[0].name:
+        if party.name == plan.terms.parties[0].name:
             people = account.number.apply(np.array([len(next(iter(codes.values())))]), noise)
     if account.counts is not None:
-        counts = account.counts.apply(_count_values(plan.layout, party, codes), next(charged))
+        domain = plan.layout.grouping.domain
+        large = [np.bincount(codes[name], minlength=domain[name]) for name in plan.layout.large_of(party.name)]
+        exact = np.concatenate([np.zeros(0, np.int64), *large]).astype(np.int64)
+        counts = account.counts.apply(exact, next(charged))
     return Learned(models=models, counts=counts, people=people)
 
 
@@ -176,33 +177,30 @@ def _refused() -> RefusedError:
     return RefusedError("a party's own model is not of its own columns, or is larger than the study allows")
 
 
-def _count_values(layout: Layout, party: str, codes: Codes) -> NDArray[np.int64]:
-    """Return the exact counts of the values of a party's large columns, one after the other. Private."""
-    domain = layout.grouping.domain
-    counted = [np.bincount(codes[name], minlength=domain[name]) for name in layout.large_of(party)]
-    return np.concatenate([np.zeros(0, np.int64), *counted]).astype(np.int64)
-
-
-def sketch_columns(plan: VertimrfPlan, party: str, codes: Codes, secret: bytes, noise: Randomness) -> Sketches:
+def sketch_columns(party: Party[VertimrfPlan]) -> Sketches:
     """LocEnc by sketches: one key for each pair of columns, or as published one key for all."""
-    made = plan.account.sketches
+    plan, made = party.plan, party.plan.account.sketches
     if made is None:
         raise RefusedError("this study has no sketches")
+    advance(party, ORDER, 2 if plan.account.learned else 1)
+    secret = plan.secret.value(party)  # refuses before rows are read and anything is charged
+    codes = plan.layout.grouping.recode(read_codes(party))
+    noise = party.charge(plan.account.encoded, why="VertiMRF: sketches of all columns")
     rows = len(next(iter(codes.values())))
     digests = person_digests(derive(secret, "people"), (row.to_bytes(8, "little") for row in range(rows)))
     ranks = [np.zeros((made.repetitions, 0), np.uint16)]
-    for names, part in plan.sketched_of(party):
+    for names, part in plan.sketched_of(party.name):
         people = People(digests, np.stack([codes[name] for name in part], axis=1))
         sizes = [plan.layout.bins[name] for name in part]
         ranks.append(encode(made, pair_key(secret, names), [people], sizes, noise))
     return Sketches(ranks=np.concatenate(ranks, axis=1))
 
 
-def respond_by_column(
-    plan: VertimrfPlan, party: str, codes: Mapping[str, NDArray[np.int64]], noise: Randomness
-) -> Responses:
+def respond_by_column(party: Party[VertimrfPlan]) -> Responses:
     """LocEnc by an oracle: everybody's code of every column by randomised response."""
-    own = plan.layout.coded_of(party)
+    plan, codes = party.plan, party.plan.layout.grouping.recode(read_codes(party))
+    noise = party.charge(plan.account.encoded, why="VertiMRF: randomised responses of all columns")
+    own = plan.layout.coded_of(party.name)
     columns = [plan.account.responses[name].apply(codes[name], noise).astype(np.uint8) for name in own]
     people = np.zeros((len(next(iter(codes.values()))), 0), dtype=np.uint8)
     return Responses(codes=np.concatenate([people, *(column[:, None] for column in columns)], axis=1))
@@ -211,3 +209,103 @@ def respond_by_column(
 def pair_key(secret: bytes, names: Names) -> bytes:
     """Return the key of a pair of columns; the coordinator does not have it."""
     return derive(secret, "sketches", *names)[:KEY_BYTES]
+
+
+# What the coordinator reads from the messages; all of it is checked.
+
+
+def read_people(plan: VertimrfPlan, learned: Mapping[str, Learned]) -> float:
+    """Return the number of people: public, or the first party's noisy one."""
+    if plan.account.number is None:
+        return float(plan.layout.people)
+    first = plan.terms.parties[0].name
+    if learned[first].people.shape != (1,):
+        raise RefusedError(f"{first} did not send the noisy number of people")
+    return float(max(1, int(learned[first].people[0])))
+
+
+def read_models(plan: VertimrfPlan, learned: Mapping[str, Learned], people: float) -> list[LocalModel]:
+    """Return the parties' own models."""
+    found = []
+    for name, one in learned.items() if plan.account.local else ():
+        if len(one.models) != 1:
+            raise RefusedError(f"{name} sent {len(one.models)} models of its columns, not 1")
+        found.append(model_of(one.models[0], schema_of(plan.terms, name).domain, people, plan.local_cells))
+    return found
+
+
+def read_counts(plan: VertimrfPlan, learned: Mapping[str, Learned]) -> dict[str, Measurement]:
+    """Return noisy counts of the values of large columns."""
+    layout, noise = plan.layout, plan.account.counts
+    if noise is None:
+        return {}
+    scale = noise.scale if isinstance(noise, FineGaussian) else 1
+    found: dict[str, Measurement] = {}
+    for party, one in learned.items():
+        names = layout.large_of(party)
+        sizes = [layout.grouping.domain[name] for name in names]
+        if len(one.counts) != sum(sizes):
+            raise RefusedError(f"{party} sent {len(one.counts)} counts of values, not {sum(sizes)}")
+        parts = np.split(one.counts / scale, np.cumsum(sizes)[:-1]) if names else []
+        found |= {name: Measurement((name,), part, noise.variance) for name, part in zip(names, parts, strict=True)}
+    return found
+
+
+def read_sketches(plan: VertimrfPlan, sent: Mapping[str, Sketches], people: float) -> SketchTables:
+    """Return tables across parties from their sketches."""
+    layout, made = plan.layout, plan.account.sketches
+    if made is None:
+        raise RefusedError("this study has no sketches")
+    ranks: dict[tuple[tuple[str, ...], str], NDArray[np.uint16]] = {}
+    for party, one in sent.items():
+        places = [(key, name) for key, names in plan.sketched_of(party) for name in names]
+        sizes = [layout.bins[name] for _, name in places]
+        if one.ranks.shape != (made.repetitions, sum(sizes)):
+            raise RefusedError(f"{party} sent sketches whose shape is not the one in the study")
+        if one.ranks.size and not made.floor <= one.ranks.min() <= one.ranks.max() <= made.top:
+            raise RefusedError(f"{party} sent ranks outside the range of a sketch")
+        parts = np.split(one.ranks, np.cumsum(sizes)[:-1], axis=1) if sizes else []
+        ranks |= dict(zip(places, parts, strict=True))
+    return SketchTables(plan=made, people=people, ranks=ranks)
+
+
+def read_responses(plan: VertimrfPlan, sent: Mapping[str, Responses]) -> OracleTables:
+    """Return tables across parties from all people's responses."""
+    layout, codes = plan.layout, dict[str, NDArray[np.uint8]]()
+    for party, one in sent.items():
+        names = layout.coded_of(party)
+        sizes = np.array([layout.bins[name] for name in names])
+        if one.codes.shape != (layout.people, len(names)) or bool((one.codes >= sizes).any()):
+            raise RefusedError(f"{party} sent responses whose shape is not the one in the study")
+        codes |= {name: one.codes[:, place] for place, name in enumerate(names)}
+    return OracleTables(responses=plan.account.responses, codes=codes)
+
+
+def fitted_of(built: Built) -> Synthesis:
+    """Return the model with its inputs: columns, tables within parties if there are any, tables across parties."""
+    return Synthesis(
+        field=built.field,
+        grouping=built.groups,
+        one_way={one.names[0]: one.values for one in built.one_way},
+        rounds=(built.one_way, *([built.within] if built.within else []), built.across),
+    )
+
+
+def draw_rows(session: Session[VertimrfPlan], built: Built, rows: int) -> SyntheticTable:
+    """Draw rows from the model, and describe its inputs."""
+    schema, fitted = session.terms.schema, fitted_of(built)
+    plain = built.groups == Grouping.none(schema.domain)
+    within = [() if plain else built.groups.groups] if built.within else []
+    groups = [(), *within, session.plan.layout.grouping.groups]
+    deviations = [tuple(one.variance**0.5 for one in tables) for tables in fitted.rounds]
+    asked = [
+        AskedRound(
+            tables=tuple(one.names for one in tables),
+            groups=used,
+            standard_deviation=max(each),
+            present=session.parties,
+            deviations=each,
+        )
+        for tables, used, each in zip(fitted.rounds, groups, deviations, strict=True)
+    ]
+    return draw_synthesis(session, fitted, asked, rows)
