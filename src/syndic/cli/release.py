@@ -1,9 +1,6 @@
 """`report`, `interval`, `evaluate`, `compare`, `recompute`, `export`: what can be done with a release."""
 
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +11,6 @@ from syndic.cli.study import named
 from syndic.errors import InputError, IntegrityError
 from syndic.study import Release, Study, verify
 from syndic.study.differences import differences
-
-if TYPE_CHECKING:
-    from syndic.report import About
 
 
 @click.command(
@@ -183,7 +177,7 @@ def export(folder: Path, words: Path | None, as_json: bool, **given: Path | None
     RUN is the folder of a release; for --dossier also a study file, before the run. Reads no row.
     """
     # other verbs need no catalogue
-    from syndic.report import About  # noqa: PLC0415
+    from syndic.report import About, write_catalogue  # noqa: PLC0415
     from syndic.report.dossier import Attacks, Case, write_dossier  # noqa: PLC0415
 
     dossier, audit, log = given.pop("dossier"), given.pop("audit"), given.pop("log")
@@ -191,8 +185,13 @@ def export(folder: Path, words: Path | None, as_json: bool, **given: Path | None
     if not catalogues and dossier is None:
         raise InputError("nothing to write: give --registry, --croissant, --healthdcat or --dossier")
     about = None if words is None else About.load(words)
+    written: list[Path] = []
     with show.progress_bar("export", shown=not as_json):
-        written = _catalogues(folder, about, catalogues)
+        if catalogues:
+            if about is None:
+                raise InputError("catalogues ask who publishes the release: give --about FILE")
+            release = Release.load(folder)
+            written += [write_catalogue(kind, release, folder, about, path) for kind, path in catalogues.items()]
         if dossier is not None:
             case = Case.load(folder, about=about, attacks=None if audit is None else Attacks.load(audit), log_of=log)
             written += write_dossier(case, dossier)
@@ -201,19 +200,3 @@ def export(folder: Path, words: Path | None, as_json: bool, **given: Path | None
         lines.append(f"a HealthDCAT-AP catalogue also requires {', '.join(about.missing_for_health)} in {words}")
     digest = Study.load(folder / "study.json" if folder.is_dir() else folder).digest
     show.as_json_or("\n".join(lines), {"files": list(map(str, written)), "digest": digest}, as_json=as_json)
-
-
-def _catalogues(folder: Path, about: "About | None", wanted: Mapping[str, Path]) -> list[Path]:
-    from syndic.report import write_croissant, write_healthdcat, write_registry  # noqa: PLC0415  # as above
-
-    if not wanted:
-        return []
-    if about is None:
-        raise InputError("catalogues ask who publishes the release: give --about FILE")
-    release = Release.load(folder)
-    writers = {
-        "registry": partial(write_registry, release, about),
-        "croissant": partial(write_croissant, release, folder, about),
-        "healthdcat": partial(write_healthdcat, release, about),
-    }
-    return [writers[kind](path) for kind, path in wanted.items()]

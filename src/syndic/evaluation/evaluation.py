@@ -259,7 +259,7 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _grid(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Grid:
-    return Grid(caption=title, head=head, rows=tuple(rows), numbers=tuple(range(1, len(head))))
+    return Grid(title, head, tuple(rows))
 
 
 def _text(grid: Grid) -> str:

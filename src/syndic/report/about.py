@@ -1,14 +1,14 @@
 """What a catalogue asks about a release beyond its statement: who publishes it, where, for what."""
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, final
+from typing import Literal, Self, final
 
-from syndic.document import Document, from_file, to_readable_json
-from syndic.errors import InputError, RefusedError
+from syndic.document import Document, from_file
+from syndic.errors import RefusedError
 from syndic.methods import Align
-from syndic.study.release import Release
+from syndic.study import Study
+from syndic.study.statement import Statement
 
 Sector = Literal["Technology", "Healthcare", "Education", "Government", "Energy", "Finance"]
 
@@ -69,20 +69,9 @@ class About(Document):
         return from_file(path, cls)
 
 
-def write_json_ld(content: Mapping[str, Any], path: str | Path, what: str) -> Path:
-    """Write metadata as JSON-LD; return the path."""
-    path = Path(path)
-    if path.suffix not in {".json", ".jsonld"}:
-        raise InputError(f"{path.name}: {what} metadata is written as .json or .jsonld")
-    path.write_bytes(to_readable_json(content))
-    return path
-
-
-def refuse_unprotected(release: Release) -> None:
-    """Raise `RefusedError` if the release has no guarantee that a catalogue could state."""
-    if not release.statement.protects:
-        raise RefusedError(f"{release.statement.study}: {release.statement.randomness}; it must not be published")
-    if isinstance(release.study.protocol, Align):
-        raise RefusedError(
-            f"{release.statement.study}: an alignment is outside differential privacy; nothing to export"
-        )
+def refuse_unprotected(study: Study, statement: Statement) -> None:
+    """Raise `RefusedError` if there is no guarantee that a catalogue or a document could state."""
+    if not statement.protects:
+        raise RefusedError(f"{statement.study}: {statement.randomness}; it must not be published")
+    if isinstance(study.protocol, Align):
+        raise RefusedError(f"{statement.study}: an alignment is outside differential privacy; nothing to export")

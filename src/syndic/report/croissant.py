@@ -15,7 +15,7 @@ import pyarrow as pa
 from syndic.data import Schema
 from syndic.errors import InputError
 from syndic.privacy import shown
-from syndic.report.about import About, refuse_unprotected, write_json_ld
+from syndic.report.about import About, refuse_unprotected
 from syndic.study.release import Release
 from syndic.study.statement import odds_for
 
@@ -29,8 +29,11 @@ _FILES: Final = {
 
 
 def croissant(release: Release, folder: str | Path, about: About) -> dict[str, Any]:
-    """Return the metadata of the table in a release's folder; raise `RefusedError` if nobody is protected."""
-    refuse_unprotected(release)
+    """Return the metadata of the table in a release's folder; raise `RefusedError` if nobody is protected.
+
+    Files are named relative to the folder.
+    """
+    refuse_unprotected(release.study, release.statement)
     folder, statement = Path(folder), release.statement
     # raises if the method publishes no table
     schema = release.table.to_arrow().schema
@@ -60,11 +63,6 @@ def croissant(release: Release, folder: str | Path, about: About) -> dict[str, A
             }
         ],
     }
-
-
-def write_croissant(release: Release, folder: str | Path, about: About, path: str | Path) -> Path:
-    """Write the metadata as JSON-LD; files are named relative to the release's folder. Return the path."""
-    return write_json_ld(croissant(release, folder, about), path, "Croissant")
 
 
 def _notes(release: Release, about: About) -> dict[str, Any]:

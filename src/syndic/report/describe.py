@@ -60,21 +60,14 @@ def _first_table(result: DescribeResult) -> Grid:
             ]
             rows.append((f"{column}, mean (standard deviation)", *means, *end))
             quarters = [[_short(result.quantile(column, one, group)) for one in QUARTILES] for group in result.groups]
-            rows.append(
-                (f"{column}, median (quartiles)", *(f"{b} ({a} to {c})" for a, b, c in quarters), "", ""),
-            )
+            rows.append((f"{column}, median (quartiles)", *(f"{b} ({a} to {c})" for a, b, c in quarters), "", ""))
             continue
         for level in result.levels(column):
             shares = [_percent(result.share(column, level, group)) for group in result.groups]
             rows.append((f"{column}: {level}", *shares, *end))
             end = ["", ""]
-    group = result.note.group
-    return Grid(
-        caption="All columns" if group is None else f"All columns by {group}",
-        head=("", *result.groups, "p-value", "standardised difference"),
-        rows=tuple(rows),
-        numbers=tuple(range(1, 3 + len(result.groups))),
-    )
+    caption = "All columns" if result.note.group is None else f"All columns by {result.note.group}"
+    return Grid(caption, ("", *result.groups, "p-value", "standardised difference"), tuple(rows))
 
 
 def _standardised(result: DescribeResult, column: str) -> str:
@@ -83,16 +76,9 @@ def _standardised(result: DescribeResult, column: str) -> str:
 
 
 def _estimates(caption: str, rows: list[Row]) -> tuple[Grid, ...]:
-    if not rows:
-        return ()
-    return (
-        Grid(
-            caption=caption,
-            head=("what", "column", "groups", "value", "95 % interval", "p-value", "width against pooled rows"),
-            rows=tuple((row.what, row.column, row.group, *_texts(row.found)) for row in rows),
-            numbers=(3, 5, 6),
-        ),
-    )
+    head = ("what", "column", "groups", "value", "95 % interval", "p-value", "width against pooled rows")
+    texts = tuple((row.what, row.column, row.group, *_texts(row.found)) for row in rows)
+    return (Grid(caption, head, texts),) if rows else ()
 
 
 def _texts(one: Statistic) -> tuple[str, str, str, str]:

@@ -28,7 +28,7 @@ def gram_section(_release: Release, result: GramResult) -> Section | None:
             "or clipping is too large for intervals, the coefficient is shrunk as the noise requires and stands "
             "alone.",
         ),
-        tables=(_table(fits, [_intervals(result, fit) for fit in fits]),),
+        tables=(_table(result, fits),),
     )
 
 
@@ -60,13 +60,10 @@ def _intervals(result: GramResult, fit: Fit) -> dict[str, str]:
     return {name: f"{value:.4g} [{low:.4g}, {high:.4g}]" for name, value, (low, high) in found}
 
 
-def _table(fits: list[Fit], texts: list[dict[str, str]]) -> Grid:
+def _table(result: GramResult, fits: list[Fit]) -> Grid:
+    texts = [_intervals(result, fit) for fit in fits]
     names = list(dict.fromkeys(name for one in texts for name in one))[:_FEATURES]
     rows = [(name, *(one.get(name, "") for one in texts)) for name in names]
     r_squared = ("R squared", *(f"{fit.r_squared:.2f}" for fit in fits))
-    return Grid(
-        caption="Coefficients in the columns' own units, 95 % intervals, by label (others: release.model.regression)",
-        head=("feature", *(fit.label for fit in fits)),
-        rows=(*rows, r_squared),
-        numbers=tuple(range(1, 1 + len(fits))),
-    )
+    caption = "Coefficients in the columns' own units, 95 % intervals, by label (others: release.model.regression)"
+    return Grid(caption, ("feature", *(fit.label for fit in fits)), (*rows, r_squared))

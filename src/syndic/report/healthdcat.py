@@ -4,11 +4,10 @@ HealthDCAT-AP extends DCAT-AP 3. What it requires and nobody has given is left o
 `About.missing_for_health` names it.
 """
 
-from pathlib import Path
 from typing import Any, Final
 
 from syndic.privacy import shown
-from syndic.report.about import About, refuse_unprotected, write_json_ld
+from syndic.report.about import About, refuse_unprotected
 from syndic.study.release import Release
 from syndic.study.statement import odds_for
 
@@ -29,7 +28,7 @@ _EHDS: Final = "http://data.europa.eu/eli/reg/2025/327/oj"
 
 def healthdcat(release: Release, about: About) -> dict[str, Any]:
     """Return the metadata of a release's table; raise `RefusedError` if nobody is protected."""
-    refuse_unprotected(release)
+    refuse_unprotected(release.study, release.statement)
     statement, people = release.statement, release.study.people
     odds = odds_for(statement.epsilon, statement.delta)
     promise = f"epsilon {shown(statement.epsilon)}, delta {statement.delta:g} for one person: {odds}"
@@ -68,11 +67,6 @@ def healthdcat(release: Release, about: About) -> dict[str, Any]:
         "dct:spatial": about.region and {"@type": "dct:Location", "rdfs:label": about.region},
     }
     return {**found, **{name: value for name, value in given.items() if value}}
-
-
-def write_healthdcat(release: Release, about: About, path: str | Path) -> Path:
-    """Write the metadata as JSON-LD; return the path."""
-    return write_json_ld(healthdcat(release, about), path, "HealthDCAT-AP")
 
 
 def _contact(about: About) -> str:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from syndic.methods.histogram.homm import HommPlan, MergedTable, spread
-from syndic.report.figure import Bars, Figure, Series
 from syndic.report.page import Grid, Section
 from syndic.report.svg import number
 from syndic.study.release import Release
@@ -16,20 +15,12 @@ def homm_section(release: Release, result: MergedTable) -> Section:
     grid = "public grid of all columns" if plan.one_grid else "largest of the parties' public grids"
     rows = []
     for name, counts in result.histograms.items():
-        noise = plan.noise[name]
-        total = int(counts.counts.sum())
+        noise, total = plan.noise[name], int(counts.counts.sum())
         rows.append((name, number(len(counts.cells)), number(total), f"{spread(noise):.3g}", noise.event.what))
     table = Grid(
-        caption="Noisy histogram of each party (published: cells.parquet)",
-        head=(
-            "party",
-            "cells kept",
-            "sum of noisy counts",
-            "standard deviation of the noise",
-            "noise",
-        ),
-        rows=tuple(rows),
-        numbers=(1, 2, 3),
+        "Noisy histogram of each party (published: cells.parquet)",
+        ("party", "cells kept", "sum of noisy counts", "standard deviation of the noise", "noise"),
+        tuple(rows),
     )
     return Section(
         title="How the table was made: noisy counts",
@@ -41,7 +32,6 @@ def homm_section(release: Release, result: MergedTable) -> Section:
         ),
         points=tuple(f"Known before any row was read: {note}." for note in study.plan.resources.notes[1:2]),
         tables=(table,),
-        figures=_figures(release, result),
     )
 
 
@@ -52,30 +42,4 @@ def _rule(protocol: Any) -> str:
     return (
         f"Cells with a noisy count below {least} are left out. Small cells that noise raised remain, and nothing "
         "balances them: the table has more rows, and flatter columns, than the data."
-    )
-
-
-def _figures(release: Release, result: MergedTable) -> tuple[Figure, ...]:
-    names = tuple(result.histograms)
-    kept = tuple(float(len(counts.cells)) for counts in result.histograms.values())
-    plan = release.study.plan_as(HommPlan)
-    size = max(one.domain.size for one in plan.schemas.values())
-    deviations = tuple(spread(plan.noise[name]) for name in names)
-    return (
-        Bars(
-            title="Cells kept",
-            description=f"Of {number(size)} cells of the{'' if plan.one_grid else ' largest'} grid.",
-            labels=names,
-            series=(Series("cells kept", kept),),
-            lying=True,
-            axis="cells",
-        ),
-        Bars(
-            title="Noise on one count",
-            description="Standard deviation, in rows. More noise protects more and makes counts less exact.",
-            labels=names,
-            series=(Series("standard deviation", deviations),),
-            lying=True,
-            axis="rows",
-        ),
     )

@@ -77,13 +77,12 @@ def _guarantee(model: LearnModel) -> tuple[Figure, ...]:
 def _table(predictor: LinearPredictor) -> Grid:
     model, (intercepts, slopes) = predictor.model, predictor.original()
     rows = [(model.features[place], *(f"{row[place]:.4g}" for row in slopes)) for place in _order(model)]
-    return Grid(
-        caption="Coefficients in the columns' own units, without intervals: none is known to cover (see the report). "
-        "Largest scaled ones first (scaled: coefficients.csv)",
-        head=("feature", *_names(model)),
-        rows=(("(intercept)", *(f"{value:.4g}" for value in intercepts)), *rows),
-        numbers=tuple(range(1, 1 + len(_names(model)))),
+    caption = (
+        "Coefficients in the columns' own units, without intervals: none is known to cover (see the report). "
+        "Largest scaled ones first (scaled: coefficients.csv)"
     )
+    first = ("(intercept)", *(f"{value:.4g}" for value in intercepts))
+    return Grid(caption, ("feature", *_names(model)), (first, *rows))
 
 
 def _units(predictor: LinearPredictor) -> str:

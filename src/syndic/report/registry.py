@@ -16,12 +16,14 @@ from syndic.errors import InputError
 from syndic.methods import Learn
 from syndic.privacy import at_delta, shown
 from syndic.report.about import About, refuse_unprotected
+from syndic.report.croissant import croissant
+from syndic.report.healthdcat import healthdcat
 from syndic.study.release import Release
 
 
 def registry_entry(release: Release, about: About) -> dict[str, Any]:
     """Return the entry; raise `RefusedError` for a rehearsal or a published variant, which protects nobody."""
-    refuse_unprotected(release)
+    refuse_unprotected(release.study, release.statement)
     statement, study = release.statement, release.study
     return {
         "url_slug": _slug(f"{study.name} {about.curators[0].name} {about.published[:4]}"),
@@ -45,16 +47,17 @@ def registry_entry(release: Release, about: About) -> dict[str, Any]:
     }
 
 
-def write_registry(release: Release, about: About, path: str | Path) -> Path:
-    """Write the entry as `.yaml`, as the registry takes it, or as `.json`; return the path."""
-    path = Path(path)
-    entry = registry_entry(release, about)
-    if path.suffix in {".yaml", ".yml"}:
-        path.write_text("\n".join(_yaml(entry)) + "\n", encoding="utf-8")
-    elif path.suffix == ".json":
-        path.write_bytes(to_readable_json(entry))
+def write_catalogue(kind: str, release: Release, folder: Path, about: About, path: Path) -> Path:
+    """Write what the registry, `croissant` or `healthdcat` asks about the release in `folder`; return the path."""
+    endings = (".yaml", ".yml", ".json") if kind == "registry" else (".json", ".jsonld")
+    if path.suffix not in endings:
+        raise InputError(f"{path.name}: metadata for {kind} is written as {' or '.join(endings)}")
+    if kind == "croissant":
+        content = croissant(release, folder, about)
     else:
-        raise InputError(f"{path.name}: an entry for the registry is written as .yaml or .json")
+        content = (registry_entry if kind == "registry" else healthdcat)(release, about)
+    yaml = path.suffix in {".yaml", ".yml"}
+    path.write_bytes("\n".join([*_yaml(content), ""]).encode() if yaml else to_readable_json(content))
     return path
 
 

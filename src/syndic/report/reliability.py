@@ -11,6 +11,7 @@ def reliability_section(reliability: Reliability) -> Section:
     marked = f" The target, {target}, is first and outlined." if target is not None else ""
     listed = reliability.worst() if target is None else reliability.with_target()
     caption = "Parts of the largest expected errors" if target is None else f"Relations to {target}, the worst first"
+    head = ("columns", "expected error", "noise", "merged values", "model", "drawn rows", "association", "at most")
     return Section(
         title="Which relations can be relied on",
         paragraphs=(
@@ -22,7 +23,7 @@ def reliability_section(reliability: Reliability) -> Section:
         ),
         points=tuple(f"{pair}." for pair in reliability.worst()),
         figures=(_map(reliability, marked),),
-        tables=(_grid(caption, listed),),
+        tables=(Grid(caption, head, tuple(map(_row, listed))),),
     )
 
 
@@ -45,27 +46,7 @@ def _map(reliability: Reliability, marked: str) -> Heat:
     )
 
 
-def _grid(caption: str, pairs: tuple[PairTrust, ...]) -> Grid:
-    return Grid(
-        caption=caption,
-        head=("columns", "expected error", "noise", "merged values", "model", "drawn rows", "association", "at most"),
-        rows=tuple(
-            (
-                " x ".join(pair.columns),
-                *(
-                    f"{value:.3f}"
-                    for value in (
-                        pair.expected.error,
-                        pair.expected.noise,
-                        pair.expected.merged,
-                        pair.expected.model,
-                        pair.expected.drawn,
-                        pair.strength,
-                        pair.limit,
-                    )
-                ),
-            )
-            for pair in pairs
-        ),
-        numbers=tuple(range(1, 8)),
-    )
+def _row(pair: PairTrust) -> tuple[str, ...]:
+    one = pair.expected
+    values = (one.error, one.noise, one.merged, one.model, one.drawn, pair.strength, pair.limit)
+    return " x ".join(pair.columns), *(f"{value:.3f}" for value in values)

@@ -57,15 +57,12 @@ def _line(name: str, curve: SurvivalCurve) -> Line:
 def _times(result: SurvivalResult, by: str | None) -> Grid:
     medians, means = result.median(by), result.restricted_mean(by=by)
     end = number(result.note.layout.times[-1])
-    return Grid(
-        caption="Time without an event" + ("" if by is None else f", by {by}"),
-        head=("people" if by is None else by, "median", f"mean up to {end}"),
-        rows=tuple(
-            ("everybody" if level == EVERYBODY and by is None else level, _text(medians[level]), _text(means[level]))
-            for level in medians
-        ),
-        numbers=(1, 2),
+    rows = tuple(
+        ("everybody" if level == EVERYBODY and by is None else level, _text(medians[level]), _text(means[level]))
+        for level in medians
     )
+    caption = "Time without an event" + ("" if by is None else f", by {by}")
+    return Grid(caption, ("people" if by is None else by, "median", f"mean up to {end}"), rows)
 
 
 def _text(one: Estimate) -> str:
@@ -75,35 +72,21 @@ def _text(one: Estimate) -> str:
 
 def _tests(result: SurvivalResult) -> Grid:
     tests = {one.name: result.log_rank(one.name) for one in result.note.layout.by if len(one.levels) > 1}
-    return Grid(
-        caption="Log-rank tests: is survival the same in all groups? The noise is in the p-value",
-        head=("groups", "statistic", "p-value"),
-        rows=tuple(
-            (name, "-", "too few people") if test is None else (name, f"{test.statistic:.3g}", f"{test.p_value:.3g}")
-            for name, test in tests.items()
-        ),
-        numbers=(1, 2),
+    caption = "Log-rank tests: is survival the same in all groups? The noise is in the p-value"
+    rows = tuple(
+        (name, "-", "too few people") if test is None else (name, f"{test.statistic:.3g}", f"{test.p_value:.3g}")
+        for name, test in tests.items()
     )
+    return Grid(caption, ("groups", "statistic", "p-value"), rows)
 
 
 def _ratios(result: SurvivalResult) -> tuple[Grid, ...]:
     ratios = result.hazard_ratios()
     if ratios is None:
         return ()
-    return (
-        Grid(
-            caption="Hazard ratios (Cox), each adjusted for the others",
-            head=("comparison", "ratio", "95 % interval", "p-value", "width against pooled rows"),
-            rows=tuple(
-                (
-                    one.term,
-                    f"{one.ratio:.3g}",
-                    f"{one.lower:.3g} to {one.upper:.3g}",
-                    f"{one.p_value:.3g}",
-                    f"{one.widened:.2f}",
-                )
-                for one in ratios
-            ),
-            numbers=(1, 3, 4),
-        ),
+    rows = tuple(
+        (x.term, f"{x.ratio:.3g}", f"{x.lower:.3g} to {x.upper:.3g}", f"{x.p_value:.3g}", f"{x.widened:.2f}")
+        for x in ratios
     )
+    head = ("comparison", "ratio", "95 % interval", "p-value", "width against pooled rows")
+    return (Grid("Hazard ratios (Cox), each adjusted for the others", head, rows),)
