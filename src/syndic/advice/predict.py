@@ -1,6 +1,7 @@
 """Predict the error of each task under a HOMM study, alone and jointly. Reads no row, spends nothing."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import sqrt
 from statistics import fmean
 from typing import Final, get_args
@@ -11,9 +12,8 @@ from syndic.advice.advice import Advice, TaskAdvice, verdict_of, way_out
 from syndic.advice.assume import Assumptions, bin_shares_of, check_public, moments_of, shares_of
 from syndic.advice.budgets import break_even, largest_epsilon, party_advice
 from syndic.advice.forecast import Forecast, Sums
-from syndic.advice.law import homm_of
 from syndic.advice.population import Shape, draw_population
-from syndic.advice.question import Question, ask
+from syndic.advice.question import ask
 from syndic.advice.scale import Numbers, listed
 from syndic.advice.task import Task, default_tasks
 from syndic.data import Date
@@ -44,14 +44,15 @@ def advise_tasks(
     """Predict what a HOMM study is worth to each party. Arguments are those of `syndic.advise`."""
     assumptions = assumptions or Assumptions()
     people, chosen = check_public(study, assumptions), _checked(study, tasks)
-    factors = _factors(study)
+    # 1, then the factors on all budgets that move the largest of them from `LOWEST` to `HIGHEST`
+    factors = np.array([1.0, *(np.geomspace(LOWEST, HIGHEST, _STEPS + 1) / largest_epsilon(study))])
     groups = _groups(chosen)
     answers: dict[Task, TaskAdvice] = {}
-    nobody = 0.0
+    nobody, each = 0.0, len(SHAPES) * len(factors)
     for done, (outcome, group) in enumerate(groups):
-        generator = np.random.default_rng([seed, done])
-        count = _counter(progress, done * len(SHAPES) * len(factors), len(groups) * len(SHAPES) * len(factors))
-        found, nobody = _predict(study, assumptions, outcome, group, factors, generator, count)
+        count = partial(_count, progress, done * each, len(groups) * each)
+        draws = np.random.default_rng([seed, done])
+        found, nobody = _predict(study, assumptions, outcome, group, factors, draws, count)
         answers |= found
     advised = tuple(answers[task] for task in chosen)
     noise = f"about {nobody:,.0f} of {people + nobody:,.0f} rows would be noise"
@@ -80,7 +81,7 @@ def _predict(
 ) -> tuple[dict[Task, TaskAdvice], float]:
     """Return the advice on tasks that one population serves, and the expected number of rows made of noise."""
     curves, own = [], []
-    nobody = 0.0
+    nobody, sizes = 0.0, sorted({party.people or 0 for party in study.parties} | {study.people or 0})
     for step, shape in enumerate(SHAPES):
         population = draw_population(study.schema, assumptions, generator, outcome=outcome, shape=shape)
         questions = [ask(task, population) for task in tasks]
@@ -92,7 +93,8 @@ def _predict(
             curve[:, place] = [one.errors(each.drawn(kept)).mean() for one, each in zip(questions, sums, strict=True)]
             count(step * factors.size + place + 1)
         curves.append(curve)
-        own.append([_own_errors(study, question, generator) for question in questions])
+        # without noise or bins, for every party's number of people and for their sum
+        own.append([{size: question.own_error(size, generator) for size in sizes} for question in questions])
         nobody = forecast.rows_of_nobody()
     answers = {}
     for place, task in enumerate(tasks):
@@ -102,7 +104,6 @@ def _predict(
 
 
 def _checked(study: Study, tasks: Sequence[Task | str] | None) -> tuple[Task, ...]:
-    homm_of(study)
     named = default_tasks(study.schema) if tasks is None else tasks
     chosen = [Task.of(task) if isinstance(task, str) else task for task in named]
     if not chosen:
@@ -119,22 +120,8 @@ def _groups(tasks: tuple[Task, ...]) -> list[tuple[str | None, list[Task]]]:
     return [*([(None, plain)] if plain else []), *fits]
 
 
-def _factors(study: Study) -> Numbers:
-    """Return 1, then the factors on all budgets that move the largest of them from `LOWEST` to `HIGHEST`."""
-    return np.array([1.0, *(np.geomspace(LOWEST, HIGHEST, _STEPS + 1) / largest_epsilon(study))])
-
-
-def _counter(progress: Progress, start: int, total: int) -> Callable[[int], None]:
-    def count(done: int) -> None:
-        progress("predict", start + done, total)
-
-    return count
-
-
-def _own_errors(study: Study, question: Question, generator: np.random.Generator) -> dict[int, float]:
-    """Return mean squared errors without noise or bins, for every party's number of people and for their sum."""
-    sizes = {party.people or 0 for party in study.parties} | {study.people or 0}
-    return {size: question.own_error(size, generator) for size in sorted(sizes)}
+def _count(progress: Progress, start: int, total: int, done: int) -> None:
+    progress("predict", start + done, total)
 
 
 def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors: dict[int, float]) -> TaskAdvice:

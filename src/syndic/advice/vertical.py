@@ -13,8 +13,7 @@ import numpy as np
 
 from syndic.advice.advice import Expected, Recommended, Variant, VariantAdvice, VerticalAdvice
 from syndic.advice.assume import Assumptions, declared_words
-from syndic.advice.vertical_encoded import forecast_encoded
-from syndic.advice.vertical_forecast import forecast_columns, forecast_glued, forecast_shares
+from syndic.advice.vertical_forecast import forecast_columns, forecast_encoded, forecast_glued, forecast_shares
 from syndic.advice.vertical_people import CROWDS, IN_WORDS, Codes, distance, made_up
 from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets
@@ -57,20 +56,10 @@ def advise_vertical(
 ) -> VerticalAdvice:
     """Predict each vertical method's distance from the data, and recommend one. Arguments are those of `syndic.advise`.
 
-    The study may name any of the methods in `VERTICAL`. Where nothing is assumed of a column, the populations differ.
+    The study, which was checked, names any method in `VERTICAL`. Where nothing is assumed of a column, the populations
+    differ.
     """
-    if not isinstance(study.protocol, VERTICAL) or study.partition != "vertical":
-        raise InputError(
-            f"this prediction is for syntheses of different columns of the same people, not {study.protocol.title}"
-        )
-    study.check()
-    return forecast(study, assumptions or Assumptions(), progress, seed)
-
-
-def forecast(
-    study: Study, assumptions: Assumptions, progress: Progress = silent_progress, seed: int = 0
-) -> VerticalAdvice:
-    """Return the advice on a study that has been checked."""
+    assumptions = assumptions or Assumptions()
     assumptions.check(study.schema)
     studies, left_out = _variants(study)
     if not studies:

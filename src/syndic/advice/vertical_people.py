@@ -7,6 +7,7 @@ falls as 1 / rank^e, with e at least 0.
 """
 
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final, final
 
 import numpy as np
@@ -16,6 +17,7 @@ from syndic.advice.assume import Assumptions
 from syndic.advice.population import draw_population
 from syndic.advice.scale import listed, scale_of
 from syndic.data import Domain, Schema
+from syndic.evaluation.distance import tvd
 
 Codes = dict[str, NDArray[np.int64]]
 KINDS: Final = 30
@@ -59,14 +61,9 @@ def distance(one: Codes, other: Codes, domain: Domain, sets: list[tuple[str, ...
     apart = []
     for names in sets:
         part = domain.project(names)
-        shares = [_cells(codes, part) for codes in (one, other)]
-        apart.append(float(np.abs(shares[0] - shares[1]).sum()) / 2)
-    return float(np.mean(apart))
-
-
-def _cells(codes: Codes, part: Domain) -> NDArray[np.float64]:
-    cells = part.index([codes[name] for name in part.names])
-    return np.bincount(cells, minlength=part.size) / max(1, len(cells))
+        cells = [part.index([codes[name] for name in names]) for codes in (one, other)]
+        apart.append(tvd(*(np.bincount(each, minlength=part.size) for each in cells)))
+    return fmean(apart)
 
 
 def _even(columns: int, draws: np.random.Generator) -> NDArray[np.float64]:

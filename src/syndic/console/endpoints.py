@@ -103,8 +103,8 @@ PARTY: Final = (
     _post(
         "/ledger/verification", "verify", "Verify the chain", ledgers.verify, Verified, ledgers.Verify, needs="reader"
     ),
-    _get("/ledger/export.json", "export_json", "All entries as JSON", ledgers.export_json, _JSON),
-    _get("/ledger/export.csv", "export_csv", "All entries as CSV", ledgers.export_csv, _CSV),
+    _get("/ledger/export.json", "export_json", "All entries as JSON", partial(ledgers.exported, "ledger.json"), _JSON),
+    _get("/ledger/export.csv", "export_csv", "All entries as CSV", partial(ledgers.exported, "ledger.csv"), _CSV),
     _private("/draft", "draft", "The draft of a study, for the owner only", drafts.view, DraftView),
     _private("/draft/choices", "draft_choices", "The files to draft from", drafts.choices, drafts.Choices),
     _post("/draft", "make_draft", "Draft a study from rows", drafts.make, DraftView, drafts.Make, 201),

@@ -62,16 +62,6 @@ def verify(folder: Path, asked: Verify) -> Verified:
             return Verified(whole=False, words=words, entries=0, head="")
 
 
-def export_json(folder: Path) -> bytes:
-    """Return all entries as JSON."""
-    return _exported(folder, "ledger.json")
-
-
-def export_csv(folder: Path) -> bytes:
-    """Return all entries as a table."""
-    return _exported(folder, "ledger.csv")
-
-
 def spending_figure(dataset: str, points: tuple[Point, ...]) -> str:
     """Return the picture of what was spent on a data set and its cap, entry by entry, as SVG."""
     unit, times = _times(points)
@@ -91,7 +81,8 @@ def spending_figure(dataset: str, points: tuple[Point, ...]) -> str:
     return figure.inline()
 
 
-def _exported(folder: Path, name: str) -> bytes:
+def exported(name: str, folder: Path) -> bytes:
+    """Return all entries as `ledger.json` or `ledger.csv`."""
     with tempfile.TemporaryDirectory() as place, _open(folder) as book:
         book.export(Path(place) / name)
         return (Path(place) / name).read_bytes()

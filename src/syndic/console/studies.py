@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -328,22 +329,20 @@ def _calls(book: Path, run: str) -> tuple[Entry, ...]:
 
 def _steps(study: Study, calls: tuple[Entry, ...]) -> tuple[StepLine, ...]:
     """Return the steps of the study with their calls; a reply that is not a digest is the code of a refusal."""
-    known = study.steps
     answered = Counter(one.why for one in calls if len(one.reply) == _DIGEST_LETTERS)
     refused = Counter(one.why for one in calls if len(one.reply) != _DIGEST_LETTERS)
-    last = {one.why: one.time for one in calls}
-    names = [*known, *sorted(set(last) - set(known))]
-    return tuple(
-        StepLine(
-            step=name or "(unreadable)",
-            reveals=known[name].reveals if name in known else "",
-            means=known[name].means if name in known else "",
-            answered=answered[name],
-            refused=refused[name],
-            last=shown_time(last[name]) if name in last else "",
-        )
-        for name in names
-    )
+    return steps_of(study, {one.why: (answered[one.why], refused[one.why], one.time) for one in calls})
+
+
+def steps_of(study: Study, asked: Mapping[str, tuple[int, int, str]]) -> tuple[StepLine, ...]:
+    """Return all steps; `asked` has the numbers of answers and of refusals, and the time of the last."""
+    known, found = study.steps, []
+    for name in [*known, *sorted(set(asked) - set(known))]:
+        reveals, means = (known[name].reveals, known[name].means) if name in known else ("", "")
+        answered, refused, last = asked.get(name, (0, 0, ""))
+        line = StepLine(step=name or "(unreadable)", reveals=reveals, means=means, answered=answered, refused=refused)
+        found.append(replace(line, last=shown_time(last)))
+    return tuple(found)
 
 
 def shown_time(time: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, final, get_args
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -26,16 +26,22 @@ from syndic.console import access, releases, users
 from syndic.console.access import Proxy
 from syndic.console.endpoints import BASE, Endpoint, Media, description, endpoints_of
 from syndic.console.guard import TOO_LARGE, Guard
+from syndic.console.ledgers import spending_figure
 from syndic.console.pages import Asked, Page, pages_of
-from syndic.console.studies import shown_time
+from syndic.console.studies import TYPED_LETTERS, shown_time
 from syndic.console.users import User, UserRole
 from syndic.console.views import Fault, Role, UnknownError
+from syndic.data.profile import Kind
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, MissingExtraError, SyndicError
 from syndic.privacy import shown
 from syndic.privacy.audit import AuditLog, acting
+from syndic.privacy.spending import STUDY_COLUMNS
+from syndic.report.page import grid_html
 from syndic.report.record import sentence
 from syndic.report.svg import STYLE
+from syndic.study.fit_rows import BOUND_HEAD
+from syndic.study.statement import costs_of, meaning_of
 from syndic.version import __version__
 
 COOKIE: Final = "syndic_console"
@@ -74,7 +80,7 @@ def application(folder: Path, *, role: Role, name: str, hosts: list[str], proxy:
         Route(f"{BASE}/openapi.json", partial(_described, site)),
         Route("/releases/{name}/report", partial(_report, site)),
         *(Route(page.path, partial(_page, site, page), methods=["GET", "POST"]) for page in pages_of(role)),
-        *(_endpoint_route(site, one) for one in _by_path(role)),
+        *(Route(BASE + one.path, partial(_answer, site, one), methods=[one.method]) for one in endpoints_of(role)),
     ]
     inner = Starlette(routes=routes, exception_handlers=_HANDLERS)
     return Guard(inner, hosts=hosts, most=MOST_BYTES, larger=_larger, url=proxy.url if proxy else "")
@@ -209,20 +215,7 @@ def _asset(request: Request) -> Response:
 # the interface for programs
 
 
-def _by_path(role: Role) -> list[list[Endpoint]]:
-    grouped: dict[str, list[Endpoint]] = {}
-    for one in endpoints_of(role):
-        grouped.setdefault(one.path, []).append(one)
-    return list(grouped.values())
-
-
-def _endpoint_route(site: Site, endpoints: list[Endpoint]) -> Route:
-    methods: dict[str, Endpoint] = {one.method: one for one in endpoints}
-    return Route(BASE + endpoints[0].path, partial(_answer, site, methods), methods=list(methods))
-
-
-async def _answer(site: Site, methods: dict[str, Endpoint], request: Request) -> Response:
-    endpoint = methods["GET" if request.method == "HEAD" else request.method]
+async def _answer(site: Site, endpoint: Endpoint, request: Request) -> Response:
     try:
         user = _caller(site, request, endpoint.needs, endpoint.path)
         if isinstance(user, Response):
@@ -384,3 +377,13 @@ _TEMPLATES: Final = Environment(
     lstrip_blocks=True,
 )
 _TEMPLATES.filters |= {"size": _megabytes, "epsilon": shown, "sentence": sentence, "utc": shown_time}
+_TEMPLATES.filters |= {"costs": costs_of, "meaning": meaning_of, "table": grid_html}
+_TEMPLATES.globals |= {
+    "letters": TYPED_LETTERS,
+    "roles": users.ROLES,
+    "kinds": get_args(Kind),
+    "columns": STUDY_COLUMNS,
+    "bounds": BOUND_HEAD,
+    "spending_figure": spending_figure,
+    "comparison_figure": releases.comparison_figure,
+}

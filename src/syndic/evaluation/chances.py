@@ -4,7 +4,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from syndic.document import Document
 from syndic.evaluation.features import Numbers
@@ -32,33 +31,26 @@ class ChanceScores(Document):
 
 def chance_scores(chances: Numbers, truth: NDArray[np.integer]) -> ChanceScores:
     """Return the scores of probabilities (row, class) for the classes that occur, `truth` the class of each row."""
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415  # an extra
+
     places = truth.astype(np.int64)
     occur, counts = np.unique(places, return_counts=True)
     shares = counts / len(places)
-    areas = [area(chances[:, level], places == level) for level in occur]
+    several = occur if len(occur) > 1 else ()
+    areas = [roc_auc_score(places == level, chances[:, level]) for level in several]
     # in two classes both have the same area, the same squared error and the same calibration
     squares = [float(np.mean((chances[:, level] - (places == level)) ** 2)) for level in occur]
     apart = [calibration_error(chances[:, level], places == level) for level in occur]
     right = chances.argmax(axis=1) == places
     of_truth = np.clip(chances[np.arange(len(places)), places], _LEAST, 1.0)
     return ChanceScores(
-        auc=float(shares @ np.array(areas)) if len(occur) > 1 else None,
+        auc=float(shares @ np.array(areas)) if areas else None,
         log_loss=float(-np.log(of_truth).mean()),
         brier=float(shares @ np.array(squares)),
         calibration_error=float(shares @ np.array(apart)),
         accuracy=float(right.mean()),
         balanced_accuracy=float(np.mean([right[places == level].mean() for level in occur])),
     )
-
-
-def area(scores: Numbers, is_class: NDArray[np.bool_]) -> float:
-    """Return the area under the receiver operating characteristic; ties count half."""
-    inside = int(is_class.sum())
-    outside = len(is_class) - inside
-    if not inside or not outside:
-        return 0.5
-    ranks = stats.rankdata(scores)
-    return float((ranks[is_class].sum() - inside * (inside + 1) / 2) / (inside * outside))
 
 
 def calibration_error(chances: Numbers, is_class: NDArray[np.bool_]) -> float:

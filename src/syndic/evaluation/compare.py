@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from syndic.data import Coded, ReleasedTable, Schema, Source, Table, open_source
+from syndic.data import Coded, ReleasedTable, Schema, Table, open_source
 from syndic.errors import InputError, MissingExtraError
 from syndic.evaluation.baselines import Contender, held_out, own_rows, with_noise, without_noise
 from syndic.evaluation.breakdown import column_scores, group_scores
@@ -67,8 +67,8 @@ def evaluate(
     target = _target(schema, agreed, target, notes)
     tables = _tables(real, agreed, schema)
     # real rows are compared by what is released of them
-    made = _synthetic(release)
-    codes = {} if made is None else made.released
+    result = release.result if isinstance(release, Release) else None
+    codes = result.released if isinstance(result, SyntheticTable) else {}
     notes += [f"rare values of '{name}' count as the branch or \"other\" that they are released as" for name in codes]
     truth = kept(recoded(pooled(list(tables.values())), codes))
     rows = kept(released(table, schema))
@@ -110,12 +110,6 @@ def _target(schema: Schema, study: Study | None, named: str | None, notes: list[
         return None
     notes.append(why)
     return found
-
-
-def _synthetic(release: Release | ReleasedTable) -> SyntheticTable | None:
-    """Return the result of a synthesis, which says what it merged."""
-    result = release.result if isinstance(release, Release) else None
-    return result if isinstance(result, SyntheticTable) else None
 
 
 def _evaluated(
@@ -247,14 +241,9 @@ def _tables(real: Mapping[str, Any], study: Study | None, schema: Schema) -> dic
     for name, thing in real.items():
         unit = study.unit.unweighted if study else Unit(neighbours="add_remove")
         try:
-            tables[name] = Table(
-                schema, _source(thing), rows_per_person=unit.rows, person=unit.person, choose=unit.choose
-            )
+            party = party_file(thing)
+            source = open_source(thing if party is None else party.source)
+            tables[name] = Table(schema, source, rows_per_person=unit.rows, person=unit.person, choose=unit.choose)
         except InputError as error:
             raise InputError(f"party '{name}': {error}") from None
     return tables
-
-
-def _source(thing: Any) -> Source:
-    party = party_file(thing)
-    return open_source(thing if party is None else party.source)

@@ -95,17 +95,21 @@ def predictions(
     if not all(map(len, values)):
         return ()
     trees = [tree_features(schema, names, codes) for codes in (training, test)]
-    models = {BOOSTING: (_boosting(task, trees[0].grouped, column.size, seed), [one.values for one in trees])}
+    grouped = [not isinstance(schema[name], Ranged) for name in names]
+    models = {BOOSTING: (_boosting(task, grouped, column.size, seed), trees)}
     if full:
         matrices = [design(schema, names, codes, drop_first=False).values for codes in (training, test)]
         models |= {name: (model, matrices) for name, model in _models(task, seed).items()}
     scored = []
-    for name, (model, matrices) in models.items():
-        train, questions = (matrix[mask] for matrix, mask in zip(matrices, known, strict=True))
-        if task == "regression":
-            scored.append(_regression(name, _fitted(model, train, values[0], questions), values[1]))
-        else:
-            scored.append(_classification(name, _chances(model, train, values[0], questions, column.size), values[1]))
+    with warnings.catch_warnings():
+        # a fit that stops early is scored like any other
+        warnings.simplefilter("ignore")
+        for name, (model, matrices) in models.items():
+            train, asked = (matrix[mask] for matrix, mask in zip(matrices, known, strict=True))
+            if task == "regression":
+                scored.append(_regression(name, model.fit(train, values[0]).predict(asked), values[1]))
+            else:
+                scored.append(_classification(name, _chances(model, train, values[0], asked, column.size), values[1]))
     return tuple(scored)
 
 
@@ -115,15 +119,9 @@ def _boosting(task: Task, grouped: list[bool], classes: int, seed: int) -> Any:
 
     # scikit-learn takes 32 bits; a round has one tree for each class
     rounds = _ROUNDS if task == "regression" or classes <= 3 else max(20, 3 * _ROUNDS // classes)
-    same = {
-        "max_iter": rounds,
-        "early_stopping": False,
-        "categorical_features": grouped,
-        "random_state": seed % 2**32,
-    }
-    if task == "regression":
-        return ensemble.HistGradientBoostingRegressor(**same)
-    return ensemble.HistGradientBoostingClassifier(**same)
+    regression = task == "regression"
+    kind = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier
+    return kind(max_iter=rounds, early_stopping=False, categorical_features=grouped, random_state=seed % 2**32)
 
 
 def _models(task: Task, seed: int) -> dict[str, Any]:
@@ -131,21 +129,10 @@ def _models(task: Task, seed: int) -> dict[str, Any]:
 
     forest = {"n_estimators": _TREES, "min_samples_leaf": _SMALLEST_LEAF, "random_state": seed % 2**32}
     if task == "regression":
-        return {
-            "linear regression": linear_model.Ridge(alpha=1.0),
-            "random forest": ensemble.RandomForestRegressor(**forest),
-        }
-    return {
-        "logistic regression": linear_model.LogisticRegression(max_iter=500),
-        "random forest": ensemble.RandomForestClassifier(**forest),
-    }
-
-
-def _fitted(model: Any, features: Numbers, values: Any, questions: Numbers) -> Any:
-    with warnings.catch_warnings():
-        # a fit that stops early is scored like any other
-        warnings.simplefilter("ignore")
-        return model.fit(features, values).predict(questions)
+        linear, trees = linear_model.Ridge(alpha=1.0), ensemble.RandomForestRegressor(**forest)
+        return {"linear regression": linear, "random forest": trees}
+    logistic, trees = linear_model.LogisticRegression(max_iter=500), ensemble.RandomForestClassifier(**forest)
+    return {"logistic regression": logistic, "random forest": trees}
 
 
 def _chances(model: Any, features: Numbers, values: Any, questions: Numbers, classes: int) -> Numbers:
@@ -156,9 +143,7 @@ def _chances(model: Any, features: Numbers, values: Any, questions: Numbers, cla
         # a classifier cannot be fitted to one class: predict it
         found[:, present[0]] = 1.0
         return found
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found[:, present] = model.fit(features, values).predict_proba(questions)
+    found[:, present] = model.fit(features, values).predict_proba(questions)
     return found
 
 

@@ -137,8 +137,11 @@ def _answered(
         raise InputError(
             f"party '{state.name}': scores under `replace` need the public number of its people: set `people`"
         )
-    noises = _noises(unit, epsilon, len(public))
-    events = tuple(_event(noise, what) for what, noise in noises.items())
+    noises, each = _noises(unit, epsilon, len(public)), unit.l1_of_counts()
+    events = tuple(
+        PureEvent(epsilon=noise.epsilon, what=f"{noise.event.what}, on {what} of a release")
+        for what, noise in noises.items()
+    )
     charged_to = _charged_to(state)
     # of a call that was answered before, only the stored answer leaves: the memory or the ledger refuses another one
     state.ledger.reserve(
@@ -153,7 +156,8 @@ def _answered(
         unit=unit,
         epsilon=epsilon,
         events=events,
-        sensitivity=_argument(unit, len(public)),
+        sensitivity=f"one person changes a party's counts by at most {each} in l1, so each of {len(public)} distances "
+        f"to fixed public counts by at most {each}, and all together by at most {len(public) * each}",
         protects=not randomness.simulated,
         size=size,
         scores=_scores([counts.domain.names for counts in public], size, noisy, rounding, noises),
@@ -212,10 +216,6 @@ def _noises(unit: Unit, epsilon: Fraction, scores: int) -> dict[str, DiscreteLap
         raise InputError(f"private scores: {error}") from None
 
 
-def _event(noise: DiscreteLaplace, what: str) -> Event:
-    return PureEvent(epsilon=noise.epsilon, what=f"{noise.event.what}, on {what} of a release")
-
-
 def _drawn(
     table: Table, public: Sequence[Factor], noises: dict[str, DiscreteLaplace], randomness: Randomness
 ) -> tuple[int, NDArray[np.int64], list[float]]:
@@ -251,14 +251,6 @@ def _scores(
             within=min(1.0, (reach + moved) / (2 * size)),
         )
         for clique, value, moved in zip(cliques, noisy, rounding, strict=True)
-    )
-
-
-def _argument(unit: Unit, scores: int) -> str:
-    each = unit.l1_of_counts()
-    return (
-        f"one person changes a party's counts by at most {each} in l1, so each of {scores} distances to fixed public "
-        f"counts by at most {each}, and all together by at most {scores * each}"
     )
 
 

@@ -149,7 +149,7 @@ def _markdown(page: Page, sections: Sequence[tuple[str, Section]], folder: Path)
 
 
 def _table(table: Grid) -> list[str]:
-    rule = "|".join("---:" if place in table.numbers else "---" for place in range(len(table.head)))
+    rule = "|".join("---:" if one else "---" for one in table.of_numbers)
     rows = [f"| {' | '.join(map(_cell, row))} |" for row in table.rows]
     return [f"| {' | '.join(table.head)} |", f"|{rule}|", *rows]
 
