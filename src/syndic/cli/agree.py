@@ -45,7 +45,7 @@ def identity(folder: Path, as_json: bool) -> None:
 )
 @STUDY
 @HOME
-@click.option("--expires", default="90d", show_default=True, help="How long the agreement is valid: 12h, 90d or 8w.")
+@click.option("--expires", default="90d", help="How long the agreement is valid: 12h, 90d or 8w.")
 @click.option("--rehearsal", type=int, metavar="SEED", help="Agree to a seeded run. Its output is not private.")
 @click.option("--yes", is_flag=True, help="Agree without being asked.")
 @click.option("--despite-fit", is_flag=True, help="Agree without being asked again if your rows fit the study poorly.")
@@ -110,7 +110,7 @@ def receive(study_file: Path, folder: Path, as_json: bool) -> None:
 @click.command(epilog=example("syndic decline 3f9a --home clinic --why 'not now'"))
 @click.argument("digest")
 @HOME
-@click.option("--why", default="", help="A reason, for the party's own record.")
+@click.option("--why", default="", show_default=False, help="A reason, for the party's own record.")
 @JSON
 def decline(digest: str, folder: Path, why: str, as_json: bool) -> None:
     """Decline a pending study; nobody is notified.
@@ -130,7 +130,7 @@ def decline(digest: str, folder: Path, why: str, as_json: bool) -> None:
 @click.command(epilog=example("syndic withdraw 3f9a --home clinic --why 'asked by the privacy officer'"))
 @click.argument("digest")
 @HOME
-@click.option("--why", default="", help="A reason, kept in the party's own ledger.")
+@click.option("--why", default="", show_default=False, help="A reason, kept in the party's own ledger.")
 @click.option(
     "--restored",
     is_flag=True,

@@ -17,20 +17,15 @@ HOME = show.home("The party folder or the coordinator's folder.")
 
 @click.command(epilog=example("syndic console clinic", "syndic console federation --port 9000 --new-secret"))
 @FOLDER
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen at. Other machines cannot reach the default.",
-)
-@click.option(
-    "--port", metavar="PORT", type=click.IntRange(1, 65535), default=8765, show_default=True, help="Port to listen at."
-)
+@click.option("--host", default="127.0.0.1", help="Address to listen at. Other machines cannot reach the default.")
+@click.option("--port", metavar="PORT", type=click.IntRange(1, 65535), default=8765, help="Port to listen at.")
 @click.option("--new-secret", is_flag=True, help="Create and print a new token of your account; the old one ends.")
-@click.option("--proxy", metavar="ADDRESS", default="", help="Address of a reverse proxy that signs people in (OIDC).")
-@click.option("--proxy-header", default="X-Forwarded-User", show_default=True, help="Its header with the user's name.")
-@click.option("--url", default="", help="Address in browsers, if --proxy has another: https://console.example.org")
-def console(folder: Path, host: str, port: int, new_secret: bool, proxy: str, proxy_header: str, url: str) -> None:
+@click.option("--proxy", metavar="ADDRESS", help="Address of a reverse proxy that signs people in (OIDC).")
+@click.option("--proxy-header", default="X-Forwarded-User", help="Its header with the user's name.")
+@click.option("--url", help="Address in browsers, if --proxy has another: https://console.example.org")
+def console(
+    folder: Path, host: str, port: int, new_secret: bool, proxy: str | None, proxy_header: str, url: str | None
+) -> None:
     """Show studies, runs and releases in a browser.
 
     FOLDER is a party folder or a coordinator's folder. The first start makes your account an administrator and prints
@@ -41,10 +36,10 @@ def console(folder: Path, host: str, port: int, new_secret: bool, proxy: str, pr
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name).partition(".")[0], "console") from None
     role = role_of(folder)
-    front = Proxy(address=proxy, header=proxy_header, url=url) if proxy or url else None
+    front = Proxy(address=proxy or "", header=proxy_header, url=url or "") if proxy or url else None
     if front is None and not is_loopback(host):
         click.echo("WARNING: other machines can connect to this address, and the connection is not encrypted", err=True)
-    if front is not None and is_loopback(proxy):
+    if front is not None and is_loopback(front.address):
         click.echo("WARNING: every account of this machine can name a user as the proxy does", err=True)
     # a browser may look for this name at another address, where somebody else listens
     host = "127.0.0.1" if host == "localhost" else host
@@ -78,7 +73,6 @@ def user() -> None:
     "--sign-in",
     type=click.Choice(("password", "token", "proxy")),
     default="password",
-    show_default=True,
     help="A typed password, a token for programs and links, or the reverse proxy.",
 )
 def add(name: str, folder: Path, role: UserRole, sign_in: str) -> None:

@@ -42,7 +42,7 @@ class Gain(Document):
 
 
 @click.command(epilog=example("syndic demo", "syndic demo --runtime local --out my-demo"))
-@click.option("--out", "folder", type=PATH, default=Path("syndic-demo"), show_default=True, help=OUT_HELP)
+@click.option("--out", "folder", type=PATH, default=Path("syndic-demo"), help=OUT_HELP)
 @show.runtime("processes")
 @click.option("--files", type=PATH, help="Only write the clinics' tables and their study, to run it yourself.")
 @JSON

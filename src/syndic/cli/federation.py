@@ -27,14 +27,7 @@ from syndic.study import PartyFolder, Study
 from syndic.study.agreement import studies
 from syndic.study.study_folder import write_new
 
-DAYS = click.option(
-    "--days",
-    metavar="DAYS",
-    type=click.IntRange(1),
-    default=365,
-    show_default=True,
-    help="Validity of the certificate.",
-)
+DAYS = click.option("--days", metavar="DAYS", type=click.IntRange(1), default=365, help="Validity of the certificate.")
 _PASSPHRASE = f"Encrypt the new key; asks, or takes the passphrase from {PASSPHRASE}."
 HOME = show.home("The coordinator's folder.")
 
@@ -51,12 +44,7 @@ def coordinator() -> None:
 @click.option("--name", required=True, help="The federation's name: letters, digits, '-' and '_'.")
 @click.option("--host", required=True, help="Name or address at which the parties reach this machine.")
 @click.option(
-    "--port",
-    metavar="PORT",
-    type=click.IntRange(1, 65535),
-    default=8002,
-    show_default=True,
-    help="The one port that the parties connect to.",
+    "--port", metavar="PORT", type=click.IntRange(1, 65535), default=8002, help="The port that parties connect to."
 )
 @DAYS
 @click.option("--passphrase", is_flag=True, help=_PASSPHRASE)
@@ -140,13 +128,13 @@ def list_parties(folder: Path, as_json: bool) -> None:
 @HOME
 @click.option("--people", multiple=True, metavar="PARTY=NUMBER", help="Public number of a party's people.")
 @click.option("--columns", multiple=True, metavar="PARTY=A,B", help="Columns that a party holds, if not all.")
-@click.option("--out", "target", type=PATH, default=Path("study.toml"), show_default=True, help="The new study file.")
+@click.option("--out", "target", type=PATH, default=Path("study.toml"), help="The new study file.")
 def fill(draft_file: Path, folder: Path, people: tuple[str, ...], columns: tuple[str, ...], target: Path) -> None:
     """Add the admitted parties and this coordinator to a study.
 
     DRAFT is a study file, with or without parties: those it names, or else all admitted ones, get their identities.
     """
-    held = {name: one.split(",") for name, one in named(columns, "--columns").items()}
+    held = {name: one.split(",") for name, one in named(columns, "--columns", "A,B").items()}
     opened = coordinators.Coordinator.open(folder)
     text = opened.fill(text_of(draft_file), people=numbers(people), columns=held)
     study = Study.loads(text, draft_file.parent)
@@ -334,16 +322,10 @@ def _join(folder: Path) -> None:
 @click.command(epilog=example("syndic run study.toml --home federation --out run"))
 @STUDY
 @HOME
-@click.option(
-    "--out", "target", type=PATH, default=Path("syndic-run"), show_default=True, help="Folder for the release."
-)
+@click.option("--out", "target", type=PATH, default=Path("syndic-run"), help="Folder for the release.")
 @click.option("--rehearsal", type=int, metavar="SEED", help="Run the rehearsal that was agreed to. It is not private.")
-@click.option(
-    "--seconds", metavar="SECONDS", default=600.0, show_default=True, help="Time limit for each step of a party."
-)
-@click.option(
-    "--patience", metavar="SECONDS", default=60.0, show_default=True, help="Time that a party may be disconnected."
-)
+@click.option("--seconds", metavar="SECONDS", default=600.0, help="Time limit for each step of a party.")
+@click.option("--patience", metavar="SECONDS", default=60.0, help="Time that a party may be disconnected.")
 @click.option("--replies", type=PATH, help="File for all signed replies, to recompute the release from.")
 @click.option("--serve", is_flag=True, help="Also run the server, until the study ends.")
 @JSON

@@ -60,7 +60,7 @@ def report(
 )
 @FOLDER
 @click.argument("questions", nargs=-1, required=True, metavar="QUESTION...")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="How often intervals cover.")
+@click.option("--confidence", type=float, default=0.95, help="How often intervals cover.")
 @JSON
 def interval(folder: Path, questions: tuple[str, ...], confidence: float, as_json: bool) -> None:
     """Answer questions from a release with intervals. Reads no row and spends nothing.
@@ -85,7 +85,7 @@ def interval(folder: Path, questions: tuple[str, ...], confidence: float, as_jso
     "--target", metavar="COLUMN", help="Column to predict; default: the study's, else the last of two values."
 )
 @click.option("--full", is_flag=True, help="All scores: private baselines, more models and sets. Takes minutes.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of splits, resamples and baselines.")
+@click.option("--seed", type=int, default=1, help="Seed of splits, resamples and baselines.")
 @click.option("--out", "target_file", metavar="FILE", type=PATH, help="Also write a .json, .txt or .html file.")
 @JSON
 def evaluate(

@@ -41,7 +41,6 @@ def runtime(default: str) -> Callable[[Command], Command]:
         "--runtime",
         type=click.Choice(["local", "processes"]),
         default=default,
-        show_default=True,
         help="All parties in one process, or one process for each party.",
     )
 

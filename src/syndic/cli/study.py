@@ -67,7 +67,7 @@ def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
 )
 @STUDY
 @show.sources("A party's rows: .csv, .parquet, .arrow or its party.toml. Once for each party.")
-@click.option("--out", "folder", type=PATH, default=Path("syndic-run"), show_default=True, help=OUT_HELP)
+@click.option("--out", "folder", type=PATH, default=Path("syndic-run"), help=OUT_HELP)
 @show.runtime("local")
 @click.option("--seed", type=int, help="Seed for a reproducible run. Its output is not private and says so.")
 @click.option(
@@ -75,7 +75,6 @@ def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
     metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
     default=600.0,
-    show_default=True,
     help="Time limit for each step of a party. Ignored by the local runtime.",
 )
 @JSON
@@ -220,14 +219,14 @@ def show_fit(fit: Fit, *, most: int | None = None) -> None:
         show.wrapped("  LOOK AT  ", text)
 
 
-def named(sources: tuple[str, ...], option: str = "--source") -> dict[str, str]:
-    """Return what was given as PARTY=FILE, or as another option's PARTY=..., by party."""
-    files: dict[str, str] = {}
-    for source in sources:
-        name, equals, path = source.partition("=")
-        if not equals or not name or not path:
-            raise InputError(f"{option} {source}: write it as PARTY={'FILE' if option == '--source' else '...'}")
-        if name in files:
-            raise InputError(f"{option}: party '{name}' is given twice")
-        files[name] = path
-    return files
+def named(texts: tuple[str, ...], option: str = "--source", what: str = "FILE") -> dict[str, str]:
+    """Return what was given as PARTY=FILE, or as PARTY= something else, by party."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name or not value:
+            raise InputError(f"{option} {text}: write it as PARTY={what}")
+        if name in found:
+            raise InputError(f"{option}: party '{name}' is given twice: write PARTY={what}")
+        found[name] = value
+    return found
