@@ -49,7 +49,6 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
         verdict=verdict,
         words=words,
         people=people,
-        rows_of_nobody=0.0,
         tasks=tuple(tasks),
         assumptions=_described(study, protocol, layout, theta, assumptions),
     )

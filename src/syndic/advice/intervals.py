@@ -42,7 +42,8 @@ def _error(result: DescribeResult, row: Row) -> PublishedError:
         # a ratio per unit of a narrow column may be beyond a double
         width, unit = log(max(upper, 1e-300)) - log(max(lower, 1e-300)), "of 1 in its logarithm"
     elif row.what in {"mean", "standard deviation", "difference of means", "linear coefficient by regression"}:
-        width, unit = width / _spread(result, row.column), "of a standard deviation"
+        middles = bins_of(result.schema[row.column])[0]
+        width, unit = width / max(float(np.ptp(middles)) / 6, 1e-300), "of a standard deviation"
     return PublishedError.of_interval(_named(row), width, _factor(row), unit)
 
 
@@ -52,11 +53,6 @@ def _factor(row: Row) -> float:
 
 def _named(row: Row) -> str:
     return f"{row.what}, {row.column}, {row.group}"
-
-
-def _spread(result: DescribeResult, name: str) -> float:
-    middles = bins_of(result.schema[name])[0]
-    return max(float(np.ptp(middles)) / 6, 1e-300)
 
 
 def _described(public: Public) -> DescribeResult:

@@ -4,7 +4,6 @@ All tasks are functions of sums over rows: of ones, of numbers, of products of t
 is a product over columns, which gives exact averages over a grid of any size.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,32 +32,13 @@ class Part(NamedTuple):
 Summand = dict[int, Part]
 
 
-class Question(ABC):
-    """What is summed, and the squared error of the estimate from the sums."""
-
-    task: Task
-    summands: tuple[Summand, ...]
-
-    @abstractmethod
-    def errors(self, sums: Numbers) -> Numbers:
-        """Return the squared error of each release, in squared units of the answer, by its sums (releases x sums)."""
-
-    @abstractmethod
-    def own_error(self, people: int, generator: np.random.Generator) -> float:
-        """Return the mean squared error from the rows of this many people, without noise or bins."""
-
-
-def ask(task: Task, population: Population) -> Question:
-    """Return the question of a task about a population."""
-    return (_Averages if task.kind in ("mean", "shares") else _Fit)(task, population)
-
-
 @final
-class _Averages(Question):
+class _Averages:
     """The average of a column's number, or of an indicator for each of its values; errors are averaged over these."""
 
     def __init__(self, task: Task, population: Population) -> None:
         self.task = task
+        self.summands: tuple[Summand, ...]
         place = population.schema.names.index(task.column)
         column = population.schema.columns[place]
         if task.kind == "mean":
@@ -98,7 +78,7 @@ class _Feature:
 
 
 @final
-class _Fit(Question):
+class _Fit:
     """Least squares; for a column of two values it predicts the probability of the second one."""
 
     def __init__(self, task: Task, population: Population) -> None:
@@ -198,3 +178,11 @@ def _solve(gram: Numbers) -> Numbers:
     """Return least-squares coefficients of the last column on the others, the shortest if there are several."""
     inverse = np.linalg.pinv(gram[:, :-1, :-1], rcond=1e-9, hermitian=True)
     return np.asarray((inverse @ gram[:, :-1, -1:])[:, :, 0])
+
+
+Question = _Averages | _Fit
+
+
+def ask(task: Task, population: Population) -> Question:
+    """Return the question of a task about a population: what is summed, and the squared error of the answer."""
+    return (_Averages if task.kind in ("mean", "shares") else _Fit)(task, population)

@@ -58,7 +58,6 @@ def advise_synthesis(
         verdict=verdict,
         words=words,
         people=people,
-        rows_of_nobody=0.0,
         tasks=tasks,
         assumptions=_described(study, assumptions, crowds),
         highest=HIGHEST,

@@ -110,7 +110,9 @@ def _simulated(
 ) -> Found:
     """Return distances of every method, of single columns and of a second sample, for every population."""
     domain, found = study.schema.domain, dict[str, list[dict[int, float]]]()
-    sets = {ways: column_sets(domain.names, ways)[:_SETS] for ways in _ways(study)}
+    # three to five columns together, or all if there are fewer
+    few = [ways for ways in WAYS if ways <= len(domain)] or [len(domain)]
+    sets = {ways: column_sets(domain.names, ways)[:_SETS] for ways in few}
     done, total = 0, len(CROWDS) * len(studies)
     for place, crowd in enumerate(CROWDS):
         both = made_up(study.schema, crowd, 2 * _people(study), assumptions, np.random.default_rng([seed, place]))
@@ -181,12 +183,6 @@ def _expected(crowds: list[dict[int, float]]) -> tuple[Expected, ...]:
         )
         for ways in crowds[0]
     )
-
-
-def _ways(study: Study) -> list[int]:
-    """Return the numbers of columns that are compared together: three to five, or all if there are fewer."""
-    columns = len(study.schema.columns)
-    return [ways for ways in WAYS if ways <= columns] or [columns]
 
 
 def _people(study: Study) -> int:

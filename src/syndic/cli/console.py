@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
-from syndic.cli.groups import Listed, example
+from syndic.cli.groups import Listed, command, example
 from syndic.cli.show import FOLDER, JSON
 from syndic.console import users
 from syndic.console.access import Proxy, role_of
@@ -15,7 +15,7 @@ from syndic.errors import MissingExtraError
 HOME = show.home("The party folder or the coordinator's folder.")
 
 
-@click.command(epilog=example("syndic console clinic", "syndic console federation --port 9000 --new-secret"))
+@command("syndic console clinic", "syndic console federation --port 9000 --new-secret")
 @FOLDER
 @click.option("--host", default="127.0.0.1", help="Address to listen at. Other machines cannot reach the default.")
 @click.option("--port", metavar="PORT", type=click.IntRange(1, 65535), default=8765, help="Port to listen at.")
@@ -60,11 +60,10 @@ def user() -> None:
     """Manage the users of a console: readers, owners and administrators."""
 
 
-@user.command(
-    epilog=example(
-        "syndic user add maria --home clinic --role owner",
-        "syndic user add backup --home clinic --role reader --sign-in token",
-    )
+@command(
+    "syndic user add maria --home clinic --role owner",
+    "syndic user add backup --home clinic --role reader --sign-in token",
+    of=user,
 )
 @click.argument("name")
 @HOME
@@ -91,7 +90,7 @@ def add(name: str, folder: Path, role: UserRole, sign_in: str) -> None:
     click.echo(f"{name} is a user with the role {role}")
 
 
-@user.command("list", epilog=example("syndic user list --home clinic"))
+@command("syndic user list --home clinic", of=user, name="list")
 @HOME
 @JSON
 def list_users(folder: Path, as_json: bool) -> None:
@@ -103,7 +102,7 @@ def list_users(folder: Path, as_json: bool) -> None:
     show.as_table(str(folder), ("name", "role", "signs in with"), (tuple(one.values()) for one in found))
 
 
-@user.command("remove", epilog=example("syndic user remove maria --home clinic"))
+@command("syndic user remove maria --home clinic", of=user, name="remove")
 @click.argument("name")
 @HOME
 def remove_user(name: str, folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
-from syndic.cli.groups import example
+from syndic.cli.groups import command
 from syndic.cli.show import PATH
 from syndic.cli.study import named
 from syndic.data.dictionary import read_dictionary, read_metadata
@@ -16,12 +16,7 @@ from syndic.study.draft_text import Unconfirmed, confirm, read_value, unconfirme
 from syndic.study.study_folder import write_new
 
 
-@click.command(
-    epilog=example(
-        "syndic init north=north.csv south=south.csv",
-        "syndic init --confirm study.draft.toml --out study.toml",
-    )
-)
+@command("syndic init north=north.csv south=south.csv", "syndic init --confirm study.draft.toml --out study.toml")
 @click.argument("files", metavar="[PARTY=]FILE...", nargs=-1)
 @click.option("--target", metavar="COLUMN", help="Column, such as a label, whose relations matter most.")
 @click.option("--dictionary", type=PATH, help="Public data dictionary: CSV of name, kind, lower, upper, values, bins.")

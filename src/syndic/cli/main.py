@@ -32,7 +32,7 @@ Exit status:
 # who types a verb, and the file that the verb is in
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Try": {"demo": "demo", "simulate": "study"},
-    "Write a study": {"init": "init", "plan": "study", "advise": "advise", "json-schema": "study"},
+    "Write a study": {"init": "init", "plan": "study", "advise": "study", "json-schema": "study"},
     "Data owner": {
         "identity": "agree",
         "party": "federation",

@@ -1,11 +1,12 @@
 """`report`, `interval`, `evaluate`, `compare`, `recompute`, `export`: what can be done with a release."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from syndic.cli import show
-from syndic.cli.groups import example
+from syndic.cli.groups import command
 from syndic.cli.show import FOLDER, JSON, PATH
 from syndic.cli.study import named
 from syndic.errors import InputError, IntegrityError
@@ -13,12 +14,7 @@ from syndic.study import Release, Study, verify
 from syndic.study.differences import differences
 
 
-@click.command(
-    epilog=example(
-        "syndic report run",
-        "syndic report run --party north --source north.csv --ledger ledger.sqlite",
-    )
-)
+@command("syndic report run", "syndic report run --party north --source north.csv --ledger ledger.sqlite")
 @FOLDER
 @click.option(
     "--out", "path", type=PATH, help="File to write.  [default: FOLDER/report.html, or owner-report-PARTY.html]"
@@ -52,11 +48,9 @@ def report(
     show.as_json_or(text, facts, as_json=as_json)
 
 
-@click.command(
-    epilog=example(
-        "syndic interval run 'mean(age)' 'mean(ill, given=smoker)'",
-        "syndic interval run 'logistic(ill, age, sex)' --confidence 0.9 --json",
-    )
+@command(
+    "syndic interval run 'mean(age)' 'mean(ill, given=smoker)'",
+    "syndic interval run 'logistic(ill, age, sex)' --confidence 0.9 --json",
 )
 @FOLDER
 @click.argument("questions", nargs=-1, required=True, metavar="QUESTION...")
@@ -73,11 +67,9 @@ def interval(folder: Path, questions: tuple[str, ...], confidence: float, as_jso
     show.as_json_or("\n".join(map(str, found)), found, as_json=as_json)
 
 
-@click.command(
-    epilog=example(
-        "syndic evaluate run -s north=north.csv -s south=south.csv",
-        "syndic evaluate run -s north=north.csv --target smoker --out mine.html",
-    )
+@command(
+    "syndic evaluate run -s north=north.csv -s south=south.csv",
+    "syndic evaluate run -s north=north.csv --target smoker --out mine.html",
 )
 @FOLDER
 @show.sources("A party's real rows: .csv, .parquet, .arrow or its party.toml. For some or all parties.")
@@ -88,15 +80,7 @@ def interval(folder: Path, questions: tuple[str, ...], confidence: float, as_jso
 @click.option("--seed", type=int, default=1, help="Seed of splits, resamples and baselines.")
 @click.option("--out", "target_file", metavar="FILE", type=PATH, help="Also write a .json, .txt or .html file.")
 @JSON
-def evaluate(
-    folder: Path,
-    sources: tuple[str, ...],
-    target: str | None,
-    full: bool,
-    seed: int,
-    target_file: Path | None,
-    as_json: bool,
-) -> None:
+def evaluate(folder: Path, sources: tuple[str, ...], target_file: Path | None, as_json: bool, **options: Any) -> None:
     """Compare a release with real rows, for their owner only.
 
     Scores the release in FOLDER beside baselines, in seconds; notes say what was sampled. Adds no noise and
@@ -110,14 +94,14 @@ def evaluate(
         check_target(target_file)
     with show.progress_bar("evaluate", shown=not as_json) as progress:
         release = Release.load(folder)
-        evaluation = evaluate_release(release, named(sources), seed=seed, target=target, full=full, progress=progress)
+        evaluation = evaluate_release(release, named(sources), progress=progress, **options)
     show.as_json_or(evaluation, evaluation, as_json=as_json)
     if target_file is not None:
         evaluation.write(target_file)
         click.echo(f"wrote {target_file}", err=as_json)
 
 
-@click.command(epilog=example("syndic compare run-2025 run-2026"))
+@command("syndic compare run-2025 run-2026")
 @click.argument("first", type=PATH)
 @click.argument("second", type=PATH)
 @JSON
@@ -140,7 +124,7 @@ def compare(first: Path, second: Path, as_json: bool) -> None:
     )
 
 
-@click.command(epilog=example("syndic recompute run --replies replies"))
+@command("syndic recompute run --replies replies")
 @FOLDER
 @click.option("--replies", required=True, type=PATH, help="The file that `syndic run --replies` wrote.")
 @click.option("--rehearsal", type=int, metavar="SEED", help="The seed, if the run was a rehearsal.")
@@ -156,11 +140,9 @@ def recompute(folder: Path, replies: Path, rehearsal: int | None) -> None:
     click.echo("every published file follows from the signed replies")
 
 
-@click.command(
-    epilog=example(
-        "syndic export run --about about.toml --croissant croissant.json",
-        "syndic export study.toml --dossier dossier --audit audit.json",
-    )
+@command(
+    "syndic export run --about about.toml --croissant croissant.json",
+    "syndic export study.toml --dossier dossier --audit audit.json",
 )
 @click.argument("folder", metavar="RUN", type=PATH)
 @click.option("--about", "words", type=PATH, help="Who publishes it, where and what for: .toml or .json.")

@@ -143,21 +143,16 @@ def _line(folder: Path, run: str) -> Standing:
     except SyndicError as error:
         return Standing(study=f"damaged: {error}", run=run, state="damaged")
     state = read_state(folder, run)
+    stopped = state is not None and state.state == "running" and not state.alive
     own = content.digest.startswith(stored.digest[:16])
     return Standing(
         study=content.name if own else f"{content.name} (rehearsal)",
         run=content.digest if own else state.run if state else run,
-        state=_state(state),
+        state="pending" if state is None else "stopped" if stopped else state.state,
         edition=content.edition,
         method=content.protocol.title,
         since=state.updated if state else stored.time_of("study.json"),
     )
-
-
-def _state(state: RunState | None) -> State:
-    if state is None:
-        return "pending"
-    return "stopped" if state.state == "running" and not state.alive else state.state
 
 
 def _words(line: State, state: RunState | None) -> str:
@@ -170,8 +165,6 @@ def _words(line: State, state: RunState | None) -> str:
         return f"Step '{state.step}'{waiting}."
     if line == "stopped":
         return "The run was stopped. Run it again: it continues where it stopped, and nothing is charged twice."
-    return (
-        "The run is finished; its release is listed as soon as it is written."
-        if line == "finished"
-        else f"The run failed: {state.text}"
-    )
+    if line == "finished":
+        return "The run is finished; its release is listed as soon as it is written."
+    return f"The run failed: {state.text}"

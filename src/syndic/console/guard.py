@@ -66,7 +66,7 @@ class Guard:
             return
         refusal = self._refusal(scope, Headers(scope=scope))
         if refusal is not None:
-            await _fault(*refusal)(scope, receive, send)
+            await fault(*refusal)(scope, receive, send)
             return
 
         answered = False
@@ -85,7 +85,7 @@ class Guard:
         except Exception:
             # already answered; raising it would log its text, which may quote a row
             if not answered:
-                await _fault(500, "internal error")(scope, receive, send)
+                await fault(500, "internal error")(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         if headers.get("host", "").lower() not in self._hosts:
@@ -120,5 +120,6 @@ class Guard:
         return receiving
 
 
-def _fault(status: int, text: str) -> Response:
+def fault(status: int, text: str) -> Response:
+    """Return the answer to a request that is refused or failed, a `Fault`."""
     return Response(to_json({"error": text}), status, HEADERS, media_type="application/json")

@@ -73,7 +73,10 @@ def _filled(asked: Asked, kind: type[D]) -> D:
         elif one.type is str:
             given[one.name] = text
         elif text.strip():
-            given[one.name] = _whole(text, one.name)
+            try:
+                given[one.name] = int(text)
+            except ValueError:
+                raise InputError(f"{one.name}: write a whole number") from None
     return from_builtins(given, kind, where="form")
 
 
@@ -123,10 +126,6 @@ def _ledger(folder: Path, _asked: Asked) -> Content:
     return {"ledger": view, "verified": None if view.whole else ledgers.verify(folder, ledgers.Verify())}
 
 
-def _verify(folder: Path, asked: Asked) -> Content:
-    return {"verified": ledgers.verify(folder, _filled(asked, ledgers.Verify))}
-
-
 def _compare(folder: Path, asked: Asked) -> Content:
     return {"comparison": releases.compare(folder, asked.path["name"], asked.query.get("other", ""))}
 
@@ -134,7 +133,7 @@ def _compare(folder: Path, asked: Asked) -> Content:
 def _draft(folder: Path, asked: Asked) -> Content:
     source = (asked.form or asked.query).get("source", "")
     content: Content = {"draft": None, "source": source, "written": None, "typed": asked.form}
-    if not drafts.has_draft(folder):
+    if not (folder / drafts.DRAFT).is_file():
         return {**content, "choices": drafts.choices(folder)}
     view = drafts.view(folder, source)
     return {**content, "draft": view, "cards": drafts.cards(view)}
@@ -209,13 +208,6 @@ def _password(folder: Path, asked: Asked) -> str:
     return "/login"
 
 
-def _whole(text: str, what: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(f"{what}: write a whole number") from None
-
-
 _RELEASES: Final = (
     Page("/releases", "releases.html", "Releases", _of(releases=releases.releases)),
     Page("/releases/{name}", "release.html", "Release", _of(view=releases.release)),
@@ -235,6 +227,9 @@ _AGREE: Final[Mapping[str, Action]] = {
     "decline": _decides(studies.decline, studies.Decline),
     "withdraw": _decides(studies.withdraw, studies.Withdraw),
 }
+_VERIFY: Final[Mapping[str, Action]] = {
+    "verify": lambda folder, asked: {"verified": ledgers.verify(folder, _filled(asked, ledgers.Verify))}
+}
 _RUN: Final[Mapping[str, Action]] = {"run": _decides(federation.run, federation.Run, "/progress")}
 _DRAFT: Final[Mapping[str, Action]] = {
     "make": _make_draft,
@@ -252,7 +247,7 @@ PARTY_PAGES: Final = (
     Page("/studies/{run}/fit", "fit.html", "How your rows fit", _fit, needs="owner"),
     Page("/studies/{run}/difference", "difference.html", "What changed", _difference),
     Page("/studies/{run}/progress", "progress.html", "Run", _of(progress=studies.progress)),
-    Page("/ledger", "ledger.html", "Ledger", _ledger, {"verify": _verify}, acts="reader"),
+    Page("/ledger", "ledger.html", "Ledger", _ledger, _VERIFY, acts="reader"),
     Page("/draft", "draft.html", "Draft a study", _draft, _DRAFT, needs="owner"),
     *_RELEASES,
     *_USERS,

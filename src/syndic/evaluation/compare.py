@@ -1,20 +1,20 @@
 """Compare a release with real rows, always next to baselines."""
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import msgspec
 
 from syndic.data import Coded, ReleasedTable, Schema, Table, open_source
 from syndic.errors import InputError, MissingExtraError
 from syndic.evaluation.baselines import Contender, held_out, own_rows, with_noise, without_noise
-from syndic.evaluation.breakdown import column_scores, group_scores
 from syndic.evaluation.distance import (
     Distance,
-    WayDistance,
     all_sets,
+    column_scores,
     distances,
+    group_scores,
     k_marginal,
     relied_on,
     way_distances,
@@ -24,7 +24,7 @@ from syndic.evaluation.evaluation import RELEASE, Evaluation, Scores
 from syndic.evaluation.prediction import check_models, default_target, one_thread, predictions, task_of
 from syndic.evaluation.propensity import logistic_ratio, tree_ratio
 from syndic.evaluation.regression import coefficient_overlap
-from syndic.evaluation.rows import Clique, Rows, kept, pooled, recoded, released
+from syndic.evaluation.rows import Clique, kept, pooled, recoded, released
 from syndic.evaluation.scores import FULL, QUICK, Effort
 from syndic.kernel import Progress, silent_progress
 from syndic.methods.synthesis.result import SyntheticTable
@@ -87,7 +87,8 @@ def evaluate(
         notes.append(f"real rows are the rows of {next(iter(tables))} alone")
     everything = [first, *noisy, *own_rows(truth, sizes, seed=seed), *without_noise(truth, seed=seed)]
     progress("baselines", 1, 1)
-    fitted = _Fitted(schema, target, seed, truth, notes, effort)
+    test = held_out(truth, seed=seed).take(effort.rows, seed=seed, label="test")
+    fitted = _Fitted(schema, target, seed, test, notes, effort)
     found = _evaluated(everything, agreed, tuple(tables), fitted, progress)
     reliability = release.known_reliability if isinstance(release, Release) else None
     pairs = worst_pairs(found.sets, reliability)
@@ -131,7 +132,11 @@ def _evaluated(
     with one_thread():
         for done, one in enumerate(contenders):
             progress("models", done, len(contenders))
-            scores.append(fitted.added(_counted(one, way_distances(found[one.name], sets)), one))
+            ways = way_distances(found[one.name], sets)
+            mean = next((way.mean for way in ways if way.columns == 2), None)
+            whole = None if mean is None else k_marginal(mean)
+            counted = Scores(name=one.name, what=one.what, rows=one.rows.size(), tvd=ways, k_marginal=whole)
+            scores.append(fitted.added(counted, one))
     progress("models", len(contenders), len(contenders))
     worst_first = sorted(found[RELEASE].items(), key=lambda item: -item[1])
     return Evaluation(
@@ -150,25 +155,17 @@ def _evaluated(
     )
 
 
-def _counted(one: Contender, ways: tuple[WayDistance, ...]) -> Scores:
-    """Return the scores that are computed from counts."""
-    mean = next((way.mean for way in ways if way.columns == 2), None)
-    whole = None if mean is None else k_marginal(mean)
-    return Scores(name=one.name, what=one.what, rows=one.rows.size(), tvd=ways, k_marginal=whole)
-
-
+@final
+@dataclass(frozen=True)
 class _Fitted:
     """Add the scores that need single rows rather than counts."""
 
-    def __init__(
-        self, schema: Schema, target: str | None, seed: int, truth: Rows, notes: list[str], effort: Effort
-    ) -> None:
-        self.target = target
-        self.seed = seed
-        self.notes = notes
-        self.effort = effort
-        self._schema = schema
-        self._test = held_out(truth, seed=seed).take(effort.rows, seed=seed, label="test")
+    schema: Schema
+    target: str | None
+    seed: int
+    test: Coded
+    notes: list[str]
+    effort: Effort
 
     def added(self, score: Scores, one: Contender) -> Scores:
         """Return the scores with those of models fitted to samples of the rows."""
@@ -183,7 +180,7 @@ class _Fitted:
         few = [{name: codes[: effort.propensity_rows] for name, codes in sample.items()} for sample in (real, other)]
         score = msgspec.structs.replace(
             score,
-            pmse_logistic=logistic_ratio(self._schema, few[0], few[1]),
+            pmse_logistic=logistic_ratio(self.schema, few[0], few[1]),
             pmse_tree=self._tree(few[0], few[1]) if effort.full else None,
         )
         if self.target is None:
@@ -191,13 +188,13 @@ class _Fitted:
         training = one.training.take(effort.rows, seed=seed, label="training")
         return msgspec.structs.replace(
             score,
-            predictions=predictions(self._schema, self.target, training, self._test, seed=seed, full=effort.full),
-            overlap=coefficient_overlap(self._schema, self.target, real, other),
+            predictions=predictions(self.schema, self.target, training, self.test, seed=seed, full=effort.full),
+            overlap=coefficient_overlap(self.schema, self.target, real, other),
         )
 
     def _tree(self, real: Coded, other: Coded) -> float | None:
         try:
-            return tree_ratio(self._schema, real, other, seed=self.seed)
+            return tree_ratio(self.schema, real, other, seed=self.seed)
         except MissingExtraError as error:
             self.notes.append(f"no pMSE by trees: {error}")
             return None

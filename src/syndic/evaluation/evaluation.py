@@ -8,8 +8,7 @@ from typing import Final, Self, final
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.evaluation.baselines import INDEPENDENT, REAL
-from syndic.evaluation.breakdown import ColumnScore, GroupScore
-from syndic.evaluation.distance import Distance, PairScore, WayDistance
+from syndic.evaluation.distance import ColumnScore, Distance, GroupScore, PairScore, WayDistance
 from syndic.evaluation.prediction import Prediction
 from syndic.evaluation.regression import Overlap
 from syndic.report.page import Grid, Page, Section, grid_html

@@ -113,8 +113,7 @@ def private_scores(
         RefusedError: if the call was used for another question, or its stored answer is missing.
     """
     table = state.open_table()
-    cliques = [*((name,) for name in table.schema.names), *_checked(table, state.terms.unit, pairs)]
-    public = rows_of(released, state.terms.schema).marginals(cliques)
+    public = rows_of(released, state.terms.schema).marginals(_cliques(table, state.terms.unit, pairs))
     question = _question(state, public, epsilon)
 
     def work() -> tuple[Stored, Mapping[str, bytes]]:
@@ -185,7 +184,8 @@ def integer_target(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return np.asarray(whole.astype(np.int64)).reshape(counts.shape)
 
 
-def _checked(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> Sequence[Clique]:
+def _cliques(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> list[Clique]:
+    """Return every column and the pairs; refuse what cannot be scored."""
     if unit.scale > 1:
         raise InputError(f"private scores count whole rows, and unit.choose is '{unit.choose}'")
     if (table.rows_per_person, table.person) != (unit.rows, unit.person):
@@ -200,7 +200,7 @@ def _checked(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> Sequ
     large = [clique for clique in sets if not is_dense(table.schema.domain, clique)]
     if large:
         raise InputError(f"{' x '.join(large[0])} has too many cells to score: set fewer bins")
-    return pairs
+    return sets
 
 
 def _noises(unit: Unit, epsilon: Fraction, scores: int) -> dict[str, DiscreteLaplace]:

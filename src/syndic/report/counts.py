@@ -26,7 +26,7 @@ LYING: Final = 12
 @final
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """A column in at most so many groups: the label of each, and how many values a group stands for at most."""
+    """A column in at most so many groups: the label of each; either the values `kept`, in order, or `bins` of them."""
 
     column: Column
     labels: tuple[str, ...]
@@ -37,10 +37,8 @@ class Grouping:
         """Return the group of every code."""
         whole: NDArray[np.int64] = np.asarray(codes).astype(np.int64)
         if self.kept is not None:
-            order = np.argsort(self.kept)
-            place = np.minimum(np.searchsorted(self.kept, whole, sorter=order), len(self.kept) - 1)
-            found = order[place]
-            return np.where(self.kept[found] == whole, found, len(self.kept))
+            place = np.minimum(np.searchsorted(self.kept, whole), len(self.kept) - 1)
+            return np.where(self.kept[place] == whole, place, len(self.kept))
         levels = self.column.levels
         if self.bins == levels:
             return whole

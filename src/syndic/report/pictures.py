@@ -101,7 +101,8 @@ def _interval(measured: Measured, condition: str | None, rows: int) -> tuple[flo
 def marginal(one: Grouping, series: tuple[Series, ...], *, percent: bool = False, spans: Spans = ()) -> Bars:
     """Return the bars of one column, vertical if its values have an order."""
     column = one.column
-    merged = f" Shown in {len(one.labels)} groups of its {number(column.size)} values." if _is_merged(one) else ""
+    fewer = len(one.labels) < column.size
+    merged = f" Shown in {len(one.labels)} groups of its {number(column.size)} values." if fewer else ""
     top = max(range(len(one.labels)), key=lambda place: series[0].values[place])
     form: Form = "percent" if percent else "number"
     largest = number(series[0].values[top], form)
@@ -128,11 +129,8 @@ def pairs_section(table: Coded) -> Section | None:
     ranked = sorted(strength, key=lambda both: -strength[both])
     shown = ranked[:_PAIRS]
     figures = tuple(_heat(table, small, both, strength[both]) for both in shown)
-    chosen = (
-        f"All {len(ranked)} pairs of columns"
-        if len(shown) == len(ranked)
-        else f"The {len(shown)} of {number(len(ranked))} pairs of columns with the strongest association"
-    )
+    some = f"The {len(shown)} of {number(len(ranked))} pairs of columns with the strongest association"
+    chosen = some if len(shown) < len(ranked) else f"All {len(ranked)} pairs of columns"
     return Section(
         title="Pairs of columns of the synthetic table",
         paragraphs=(
@@ -187,7 +185,3 @@ def _heat(table: Coded, small: Mapping[str, Grouping], both: tuple[str, str], st
         row_axis=first,
         column_axis=second,
     )
-
-
-def _is_merged(one: Grouping) -> bool:
-    return len(one.labels) < one.column.size

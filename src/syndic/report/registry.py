@@ -16,8 +16,7 @@ from syndic.errors import InputError
 from syndic.methods import Learn
 from syndic.privacy import at_delta, shown
 from syndic.report.about import About, refuse_unprotected
-from syndic.report.croissant import croissant
-from syndic.report.healthdcat import healthdcat
+from syndic.report.json_ld import croissant, healthdcat
 from syndic.study.release import Release
 
 
@@ -25,13 +24,16 @@ def registry_entry(release: Release, about: About) -> dict[str, Any]:
     """Return the entry; raise `RefusedError` for a rehearsal or a published variant, which protects nobody."""
     refuse_unprotected(release.study, release.statement)
     statement, study = release.statement, release.study
+    columns = ", ".join(f"{column.name} ({column.size} levels)" for column in study.schema.columns)
+    named = f"{study.name} {about.curators[0].name} {about.published[:4]}"
     return {
-        "url_slug": _slug(f"{study.name} {about.curators[0].name} {about.published[:4]}"),
+        "url_slug": re.sub("[^a-z0-9]+", "-", named.lower()).strip("-"),
         "deployment": {
             "basic": _basic(release, about),
             "dp_variant": {
                 "variant_name": "Pure DP" if statement.delta == 0 else "Approximate DP",
-                "data_domain": _domain(release),
+                "data_domain": f"Tables with the columns {columns}. Columns, bounds and lists are declared in the "
+                "study, not computed from rows.",
                 "unprotected_quantities": _listed(statement.not_protected),
             },
             "privacy_loss": _privacy_loss(release),
@@ -80,12 +82,6 @@ def _basic(release: Release, about: About) -> dict[str, Any]:
     }
 
 
-def _domain(release: Release) -> str:
-    columns = ", ".join(f"{column.name} ({column.size} levels)" for column in release.study.schema.columns)
-    declared = "Columns, bounds and lists are declared in the study, not computed from rows."
-    return f"Tables with the columns {columns}. {declared}"
-
-
 def _privacy_loss(release: Release) -> dict[str, Any]:
     statement, people = release.statement, release.study.people
     delta = {} if statement.delta == 0 else {"delta": statement.delta}
@@ -106,12 +102,10 @@ def _model(release: Release) -> dict[str, Any]:
         "vertical": "each with different columns about the same people",
         "mixed": "in groups, each with different columns about the people of its group",
     }[statement.partition]
-    alone = "One organisation with its own rows."
+    several = f"{len(parties)} organisations, {split}; no rows are pooled."
     return {
         "model_name": "Central" if len(parties) == 1 else "Federated",
-        "model_name_details": alone
-        if len(parties) == 1
-        else f"{len(parties)} organisations, {split}; no rows are pooled.",
+        "model_name_details": "One organisation with its own rows." if len(parties) == 1 else several,
         "trust_assumptions": statement.trust,
         "actors": _listed(f"{role}: {seen}" for role, seen in statement.sees.items()),
         "release_type": "One release",
@@ -155,10 +149,6 @@ def _sources(release: Release, about: About) -> dict[str, Any]:
 
 def _listed(texts: Iterator[str] | tuple[str, ...]) -> str:
     return "\n".join(f"- {text}" for text in texts)
-
-
-def _slug(text: str) -> str:
-    return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def _yaml(value: Any, indent: int = 0) -> Iterator[str]:

@@ -13,10 +13,8 @@ from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.survival.result import SurvivalResult
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import at_delta
-from syndic.report.describe import describe_section
-from syndic.report.gram import gram_section
-from syndic.report.homm import homm_section
-from syndic.report.learn import learn_section
+from syndic.report.coefficients import gram_section, learn_section
+from syndic.report.estimates import describe_section, survival_section
 from syndic.report.owner import ledger_section, own_columns_section
 from syndic.report.page import Alert, Grid, Page, Section
 from syndic.report.pictures import Coded, coded, columns_section, pairs_section
@@ -30,10 +28,8 @@ from syndic.report.record import (
     sentence,
     unprotected_section,
 )
-from syndic.report.reliability import reliability_section
-from syndic.report.survival import survival_section
 from syndic.report.svg import HARD, number
-from syndic.report.synthesis import synthesis_section
+from syndic.report.synthetic import homm_section, reliability_section, synthesis_section
 from syndic.study.release import UNKNOWN_RELIABILITY, Release
 from syndic.study.statement import WHOLE_RELEASE, best_guess, costs_of
 

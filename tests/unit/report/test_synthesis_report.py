@@ -13,7 +13,7 @@ from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report import Bars, report
 from syndic.report.figure import Heat
 from syndic.report.pictures import coded, columns_section
-from syndic.report.reliability import reliability_section
+from syndic.report.synthetic import reliability_section
 from syndic.report.write import method_section
 from syndic.study import Release
 

@@ -1,21 +1,108 @@
-"""The section of the synthesis: what was measured, how well the model fits it, and the groups of the model."""
+"""The sections of methods that publish a synthetic table: how it was made, and which relations can be relied on."""
 
 from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Date
 from syndic.data.column import Listed
+from syndic.methods.histogram.homm import HommPlan, MergedTable, spread
 from syndic.methods.synthesis.result import SyntheticTable
+from syndic.methods.synthesis.trust import POOR, PairTrust, Reliability
 from syndic.model.interval import MOST_LETTERS, quoted
 from syndic.model.markov import Measurement
+from syndic.report.figure import Heat
 from syndic.report.page import Grid, Section
 from syndic.report.svg import number
 from syndic.study.release import Release
 
 _SHOWN: Final = 20
+
+
+def reliability_section(reliability: Reliability) -> Section:
+    """Return the section: the sentence, the map, the worst pairs, and the relations to the target."""
+    target = reliability.target
+    marked = f" The target, {target}, is first and outlined." if target is not None else ""
+    listed = reliability.worst() if target is None else reliability.with_target()
+    caption = "Parts of the largest expected errors" if target is None else f"Relations to {target}, the worst first"
+    head = ("columns", "expected error", "noise", "merged values", "model", "drawn rows", "association", "at most")
+    return Section(
+        title="Which relations can be relied on",
+        paragraphs=(
+            reliability.sentence,
+            "An expected error is the total variation distance between this table and the rows behind it: 0 means the "
+            "same shares, 1 nothing in common. It is computed from the release alone, from the noise on the counts, "
+            "the values that were merged, and what the model does not hold. It is an expectation and not a bound: on "
+            "made-up tables, most true errors are at most 1.5 times the expected one.",
+        ),
+        points=tuple(f"{pair}." for pair in reliability.worst()),
+        figures=(_map(reliability, marked),),
+        tables=(Grid(caption, head, tuple(map(_row, listed))),),
+    )
+
+
+def _map(reliability: Reliability, marked: str) -> Heat:
+    target = reliability.target
+    names = sorted((one.column for one in reliability.columns), key=lambda name: name != target)
+    labels = tuple(f"▸ {name}" if name == target else name for name in names)
+    errors = {frozenset(pair.columns): pair.expected.error for pair in reliability.pairs}
+    errors |= {frozenset((one.column,)): one.expected.error for one in reliability.columns}
+    return Heat(
+        title="Expected error of every column and every pair",
+        description=f"Numbers are hundredths of the largest possible error, 1. The diagonal has the single columns. "
+        f"Above {POOR:g} (10), a relation is not held well.{marked}",
+        rows=labels,
+        columns=labels,
+        values=tuple(tuple(errors[frozenset((one, other))] for other in names) for one in names),
+        hundredths=True,
+        marked=f"▸ {target}",
+        width=680,
+    )
+
+
+def _row(pair: PairTrust) -> tuple[str, ...]:
+    one = pair.expected
+    values = (one.error, one.noise, one.merged, one.model, one.drawn, pair.strength, pair.limit)
+    return " x ".join(pair.columns), *(f"{value:.3f}" for value in values)
+
+
+def homm_section(release: Release, result: MergedTable) -> Section:
+    """Return how many cells each party's noisy histogram keeps, and how noisy it is."""
+    study, plan = release.study, release.study.plan_as(HommPlan)
+    size = max(one.domain.size for one in plan.schemas.values())
+    grid = "public grid of all columns" if plan.one_grid else "largest of the parties' public grids"
+    rows = []
+    for name, counts in result.histograms.items():
+        noise, total = plan.noise[name], int(counts.counts.sum())
+        rows.append((name, number(len(counts.cells)), number(total), f"{spread(noise):.3g}", noise.event.what))
+    table = Grid(
+        "Noisy histogram of each party (published: cells.parquet)",
+        ("party", "cells kept", "sum of noisy counts", "standard deviation of the noise", "noise"),
+        tuple(rows),
+    )
+    return Section(
+        title="How the table was made: noisy counts",
+        paragraphs=(
+            f"The {grid} has {number(size)} cells. Each party counted its rows in every cell "
+            "and added noise to every count, empty cells too. The cells that were kept are published and rows were "
+            "drawn from them: a category as it is, a number uniformly within its bin.",
+            _rule(study.protocol),
+        ),
+        points=tuple(f"Known before any row was read: {note}." for note in study.plan.resources.notes[1:2]),
+        tables=(table,),
+    )
+
+
+def _rule(protocol: Any) -> str:
+    if not protocol.clamp:
+        return "Every cell is published with its signed count; rows of negative cells carry the weight -1."
+    least = protocol.at_least
+    return (
+        f"Cells with a noisy count below {least} are left out. Small cells that noise raised remain, and nothing "
+        "balances them: the table has more rows, and flatter columns, than the data."
+    )
 
 
 def synthesis_section(release: Release, result: SyntheticTable) -> Section:

@@ -1,14 +1,20 @@
-"""The section of a learnt model: its coefficients, and the cost of its rounds."""
+"""The sections of a learnt model and of a Gram matrix: coefficients in the columns' own units."""
 
 import numpy as np
 
+from syndic.data.coding import INTERCEPT
+from syndic.errors import InputError
 from syndic.methods.learning.predictor import LinearPredictor
 from syndic.methods.learning.result import LearnModel, LearnResult
-from syndic.report.figure import Bars, Curve, Figure, Line, Series
+from syndic.methods.regression.gram_result import GramResult
+from syndic.model.gram.fit import Fit, infer, regress
+from syndic.report.figure import Curve, Figure, Line
 from syndic.report.page import Grid, Section
 from syndic.report.svg import number
 from syndic.study.release import Release
 
+_LABELS = 6
+_FEATURES = 40
 _SHOWN = 12
 
 
@@ -30,8 +36,8 @@ def learn_section(_release: Release, result: LearnResult) -> Section:
             "them is known to cover those of the people behind the rows. `gram` has intervals of linear "
             "regressions, and releases with noisy tables those of logistic ones: release.interval.",
         ),
-        figures=(_coefficients(model), *_guarantee(model)),
-        tables=(_table(predictor),),
+        figures=_guarantee(model),
+        tables=(_learnt(predictor),),
     )
 
 
@@ -42,20 +48,6 @@ def _order(model: LearnModel) -> list[int]:
 
 def _names(model: LearnModel) -> tuple[str, ...]:
     return model.classes or (model.label,)
-
-
-def _coefficients(model: LearnModel) -> Figure:
-    order = _order(model)
-    named = zip(_names(model)[:3], model.coefficients, strict=False)
-    few = f" The first three of {len(model.classes)} classes." if len(model.classes) > 3 else ""
-    return Bars(
-        title="Largest coefficients of scaled features",
-        description=f"The {len(order)} of {len(model.features)} features with the largest coefficients.{few}",
-        labels=tuple(model.features[place] for place in order),
-        series=tuple(Series(name, tuple(row[place] for place in order)) for name, row in named),
-        lying=True,
-        axis="coefficient",
-    )
 
 
 def _guarantee(model: LearnModel) -> tuple[Figure, ...]:
@@ -74,7 +66,7 @@ def _guarantee(model: LearnModel) -> tuple[Figure, ...]:
     )
 
 
-def _table(predictor: LinearPredictor) -> Grid:
+def _learnt(predictor: LinearPredictor) -> Grid:
     model, (intercepts, slopes) = predictor.model, predictor.original()
     rows = [(model.features[place], *(f"{row[place]:.4g}" for row in slopes)) for place in _order(model)]
     caption = (
@@ -96,3 +88,60 @@ def _units(predictor: LinearPredictor) -> str:
     return (
         f"In the table a coefficient is the change of {change} per unit of its column{clipped if factor < 1 else ''}."
     )
+
+
+def gram_section(_release: Release, result: GramResult) -> Section | None:
+    """Return the linear regression of each of the first numbers on all other columns."""
+    fits = _fits(result)
+    if not fits:
+        return None
+    return Section(
+        title="Regressions from the matrix",
+        paragraphs=(
+            f"Sums of products of {number(len(result.note.features))} features over {number(result.note.rows)} "
+            "people. Any feature may be the label; every regression follows from the sums and costs nothing.",
+            "Each column of the table is the linear regression of one label on the other columns. A coefficient is "
+            "in the label's unit per unit of its feature (a day for dates).",
+            "In brackets is its 95 % interval, which includes sampling error and noise: least squares. Where noise "
+            "or clipping is too large for intervals, the coefficient is shrunk as the noise requires and stands "
+            "alone.",
+        ),
+        tables=(_table(result, fits),),
+    )
+
+
+def _fits(result: GramResult) -> list[Fit]:
+    named = [each.name for each in result.note.features if each.values != "indicator" and not each.parts]
+    fits = []
+    for name in [name for name in named if name != INTERCEPT][:_LABELS]:
+        try:
+            fits.append(regress(result.gram, name))
+        except InputError:
+            # nothing to predict it from
+            continue
+    return fits
+
+
+def _intervals(result: GramResult, fit: Fit) -> dict[str, str]:
+    """Return each coefficient with its interval, or without if there is none that can be relied on."""
+    try:
+        known = infer(result.gram, fit.label, fit.features)
+    except InputError:
+        known = None
+    if known is None or not known.reliable:
+        start, slopes = fit.original()
+        return {
+            INTERCEPT: f"{start:.4g}",
+            **{name: f"{one:.4g}" for name, one in zip(fit.features, slopes, strict=True)},
+        }
+    found = zip(known.names, known.estimates(), known.intervals(), strict=True)
+    return {name: f"{value:.4g} [{low:.4g}, {high:.4g}]" for name, value, (low, high) in found}
+
+
+def _table(result: GramResult, fits: list[Fit]) -> Grid:
+    texts = [_intervals(result, fit) for fit in fits]
+    names = list(dict.fromkeys(name for one in texts for name in one))[:_FEATURES]
+    rows = [(name, *(one.get(name, "") for one in texts)) for name in names]
+    r_squared = ("R squared", *(f"{fit.r_squared:.2f}" for fit in fits))
+    caption = "Coefficients in the columns' own units, 95 % intervals, by label (others: release.model.regression)"
+    return Grid(caption, ("feature", *(fit.label for fit in fits)), (*rows, r_squared))
