@@ -55,10 +55,9 @@ def draw_population(
 
 def codes_of(column: Column, numbers: Numbers) -> NDArray[np.int64]:
     """Return the bins of numbers within the bounds; ranks are codes."""
-    if not isinstance(column, Real | Integer | Date):
-        return numbers.astype(np.int64)
-    edges = column.bin_edges if isinstance(column, Real) else column.bin_edges.astype(np.int64)
-    return np.searchsorted(edges[1:-1], numbers, side="right")
+    if isinstance(column, Real | Integer | Date):
+        return np.searchsorted(column.borders(), numbers, side="right")
+    return numbers.astype(np.int64)
 
 
 def _draw(column: Column, assumptions: Assumptions, generator: np.random.Generator, shape: Shape) -> Numbers:

@@ -134,11 +134,6 @@ class Proxy:
     url: str
 
     def __post_init__(self) -> None:
-        """Check all three.
-
-        Raises:
-            InputError: if one cannot be what it should be.
-        """
         try:
             ipaddress.ip_address(self.address)
         except ValueError:

@@ -2,6 +2,7 @@
 
 import tempfile
 from datetime import UTC, datetime
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 
@@ -130,9 +131,5 @@ def _times(points: tuple[Point, ...]) -> tuple[str, list[float]]:
 
 def _stairs(times: list[float], values: list[float]) -> tuple[tuple[float, float], ...]:
     """Return the values as a step function up to now: nothing is spent between entries."""
-    stairs: list[tuple[float, float]] = []
-    for time, value in zip(times, [*values, values[-1]], strict=True):
-        if stairs:
-            stairs.append((time, stairs[-1][1]))
-        stairs.append((time, value))
-    return tuple(stairs)
+    steps = zip(pairwise(times), values, strict=True)
+    return tuple((time, value) for ends, value in steps for time in ends)

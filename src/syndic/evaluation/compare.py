@@ -22,8 +22,7 @@ from syndic.evaluation.distance import (
 )
 from syndic.evaluation.evaluation import RELEASE, Evaluation, Scores
 from syndic.evaluation.prediction import check_models, default_target, one_thread, predictions, task_of
-from syndic.evaluation.propensity import logistic_ratio, tree_ratio
-from syndic.evaluation.regression import coefficient_overlap
+from syndic.evaluation.regression import coefficient_overlap, logistic_ratio, tree_ratio
 from syndic.evaluation.rows import Clique, kept, pooled, recoded, released
 from syndic.evaluation.scores import FULL, QUICK, Effort
 from syndic.kernel import Progress, silent_progress

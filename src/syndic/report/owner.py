@@ -12,10 +12,9 @@ from syndic.kernel import schema_of
 from syndic.privacy import Entry, Ledger, Spending, shown
 from syndic.privacy.covered import run_of
 from syndic.privacy.spending import STUDY_COLUMNS
-from syndic.report.counts import own_counts
 from syndic.report.figure import Series
 from syndic.report.page import Grid, Section
-from syndic.report.pictures import Coded, marginal
+from syndic.report.pictures import Coded, marginal, own_counts
 from syndic.report.svg import number
 from syndic.study.document import alignment_of
 from syndic.study.release import Release

@@ -12,8 +12,17 @@ from syndic.data import Boolean, Categorical, Coded, Instead, Integer, Real, Sch
 from syndic.errors import InputError
 from syndic.evaluation.features import design, middle_of
 from syndic.evaluation.prediction import calibration_error, chance_scores, predictions, task_of
-from syndic.evaluation.propensity import logistic_ratio, pmse, tree_ratio
-from syndic.evaluation.regression import Fit, coefficient_overlap, interval_overlap, linear, logistic, predicted
+from syndic.evaluation.regression import (
+    Fit,
+    coefficient_overlap,
+    interval_overlap,
+    linear,
+    logistic,
+    logistic_ratio,
+    pmse,
+    predicted,
+    tree_ratio,
+)
 
 SCHEMA = Schema(
     columns=(
