@@ -22,9 +22,6 @@ _NORMAL: Final = 1.959964
 EVEN: Final = 0.1
 """Predicted errors whose ratio differs from 1 by less than this are reported as about even."""
 
-EVEN_IN_TRUTH: Final = 0.2
-"""What about even claims: the true errors differ by less than this fraction."""
-
 
 class _Forecast(Document):
     """What every advice says: about which study, for how many people, and what is assumed of them."""

@@ -1,7 +1,7 @@
 """Predict the error of each task under a HOMM study, alone and jointly. Reads no row, spends nothing."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from itertools import count
 from math import sqrt
 from statistics import fmean
 from typing import Final, get_args
@@ -46,13 +46,20 @@ def advise_tasks(
     people, chosen = check_public(study, assumptions), _checked(study, tasks)
     # 1, then the factors on all budgets that move the largest of them from `LOWEST` to `HIGHEST`
     factors = np.array([1.0, *(np.geomspace(LOWEST, HIGHEST, _STEPS + 1) / largest_epsilon(study))])
-    groups = _groups(chosen)
+    # one population serves means and shares together, and each prediction has its own
+    plain = [task for task in chosen if task.kind in ("mean", "shares")]
+    groups: list[tuple[str | None, list[Task]]] = [(None, plain)] if plain else []
+    groups += [(task.column, [task]) for task in chosen if task not in plain]
+    total, done = len(groups) * len(SHAPES) * len(factors), count(1)
+
+    def tick() -> None:
+        progress("predict", next(done), total)
+
     answers: dict[Task, TaskAdvice] = {}
-    nobody, each = 0.0, len(SHAPES) * len(factors)
-    for done, (outcome, group) in enumerate(groups):
-        count = partial(_count, progress, done * each, len(groups) * each)
-        draws = np.random.default_rng([seed, done])
-        found, nobody = _predict(study, assumptions, outcome, group, factors, draws, count)
+    nobody = 0.0
+    for place, (outcome, group) in enumerate(groups):
+        draws = np.random.default_rng([seed, place])
+        found, nobody = _predict(study, assumptions, outcome, group, factors, draws, tick)
         answers |= found
     advised = tuple(answers[task] for task in chosen)
     noise = f"about {nobody:,.0f} of {people + nobody:,.0f} rows would be noise"
@@ -77,12 +84,12 @@ def _predict(
     tasks: list[Task],
     factors: Numbers,
     generator: np.random.Generator,
-    count: Callable[[int], None],
+    tick: Callable[[], None],
 ) -> tuple[dict[Task, TaskAdvice], float]:
     """Return the advice on tasks that one population serves, and the expected number of rows made of noise."""
     curves, own = [], []
     nobody, sizes = 0.0, sorted({party.people or 0 for party in study.parties} | {study.people or 0})
-    for step, shape in enumerate(SHAPES):
+    for shape in SHAPES:
         population = draw_population(study.schema, assumptions, generator, outcome=outcome, shape=shape)
         questions = [ask(task, population) for task in tasks]
         forecast = Forecast(study, population)
@@ -91,7 +98,7 @@ def _predict(
         for place, factor in enumerate(factors):
             kept = forecast.kept(float(factor))
             curve[:, place] = [one.errors(each.drawn(kept)).mean() for one, each in zip(questions, sums, strict=True)]
-            count(step * factors.size + place + 1)
+            tick()
         curves.append(curve)
         # without noise or bins, for every party's number of people and for their sum
         own.append([{size: question.own_error(size, generator) for size in sizes} for question in questions])
@@ -111,17 +118,6 @@ def _checked(study: Study, tasks: Sequence[Task | str] | None) -> tuple[Task, ..
     for task in chosen:
         task.check(study.schema)
     return tuple(dict.fromkeys(chosen))
-
-
-def _groups(tasks: tuple[Task, ...]) -> list[tuple[str | None, list[Task]]]:
-    """Group tasks by the population that serves them: means and shares together, each prediction on its own."""
-    plain = [task for task in tasks if task.kind in ("mean", "shares")]
-    fits = [(task.column, [task]) for task in tasks if task.kind not in ("mean", "shares")]
-    return [*([(None, plain)] if plain else []), *fits]
-
-
-def _count(progress: Progress, start: int, total: int, done: int) -> None:
-    progress("predict", start + done, total)
 
 
 def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors: dict[int, float]) -> TaskAdvice:

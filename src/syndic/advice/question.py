@@ -156,7 +156,10 @@ def _features(place: int, population: Population) -> Iterable[_Feature]:
 
 def _number_feature(place: int, population: Population, scale: Scale) -> _Feature:
     raw = (population.numbers[place] - scale.centre) / scale.half
-    return _Feature(place, _linear(scale), _quadratic(scale), raw)
+    part, variance = _linear(scale), scale.variance / scale.half**2
+    # fourth moment of a uniform draw around its middle: 1.8 variance^2
+    fourth = part.first**4 + 6 * part.first**2 * variance + 1.8 * variance**2
+    return _Feature(place, part, Part(part.first**2 + variance, fourth), raw)
 
 
 def _constant(scale: Scale) -> Part:
@@ -166,12 +169,6 @@ def _constant(scale: Scale) -> Part:
 def _linear(scale: Scale) -> Part:
     middle = (scale.middle - scale.centre) / scale.half * scale.valid
     return Part(middle, middle**2 + scale.variance / scale.half**2)
-
-
-def _quadratic(scale: Scale) -> Part:
-    middle, variance = _linear(scale).first, scale.variance / scale.half**2
-    # fourth moment of a uniform draw around its middle: 1.8 variance^2
-    return Part(middle**2 + variance, middle**4 + 6 * middle**2 * variance + 1.8 * variance**2)
 
 
 def _solve(gram: Numbers) -> Numbers:

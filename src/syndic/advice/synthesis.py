@@ -12,10 +12,9 @@ from typing import Final
 import numpy as np
 
 from syndic.advice.advice import Advice, TaskAdvice, verdict_of
+from syndic.advice.artificial import CROWDS, IN_WORDS, Codes, Crowd, distance, made_up, made_up_counts
 from syndic.advice.assume import Assumptions, check_public, declared_words
 from syndic.advice.budgets import break_even, largest_epsilon, party_advice, scaled
-from syndic.advice.vertical_forecast import made_up_counts
-from syndic.advice.vertical_people import CROWDS, IN_WORDS, Codes, Crowd, distance, made_up
 from syndic.evaluation.distance import column_sets
 from syndic.kernel import Progress, silent_progress
 from syndic.methods.synthesis.plan import SynthesisPlan
@@ -51,7 +50,12 @@ def advise_synthesis(
         curve.append(middle.joint if factor == 1.0 else middle.release(scaled(study, factor), seed))
         progress("predict", min(total, len(CROWDS) + place + 1), total)
     tasks = tuple(_task(study, name, place, crowds, factors, curve) for place, name in enumerate(sets))
-    verdict, words = verdict_of(tasks, "comparison", _quality(tasks))
+    hardest = max(tasks, key=lambda task: task.joint)
+    quality = f"{hardest.task.split(',')[0]} would be {hardest.joint:.2f} from the population"
+    if hardest.joint > POOR:
+        quality += f", which is poor (above {POOR:g}): use more people, a larger epsilon, or fewer columns and values"
+    verdict, words = verdict_of(tasks, "comparison", quality)
+    rounds = sum(not room.parity for room in study.plan_as(SynthesisPlan).size.rooms)
     return Advice(
         study=study.name,
         digest=study.digest,
@@ -59,7 +63,12 @@ def advise_synthesis(
         words=words,
         people=people,
         tasks=tasks,
-        assumptions=_described(study, assumptions, crowds),
+        assumptions=(
+            *declared_words(study, assumptions),
+            f"{rounds} rounds: all columns, all pairs, then about {round(fmean(one.chosen[0] for one in crowds))} "
+            "chosen tables of two to five columns",
+            *IN_WORDS,
+        ),
         highest=HIGHEST,
     )
 
@@ -131,22 +140,4 @@ def _task(
         joint_range=(min(joint), max(joint)),
         pooled=fmean(one.pooled[place] for one in crowds),
         parties=tuple(parties),
-    )
-
-
-def _quality(tasks: tuple[TaskAdvice, ...]) -> str:
-    hardest = max(tasks, key=lambda task: task.joint)
-    quality = f"{hardest.task.split(',')[0]} would be {hardest.joint:.2f} from the population"
-    if hardest.joint > POOR:
-        quality += f", which is poor (above {POOR:g}): use more people, a larger epsilon, or fewer columns and values"
-    return quality
-
-
-def _described(study: Study, assumptions: Assumptions, crowds: list[_Forecast]) -> tuple[str, ...]:
-    rounds = sum(not room.parity for room in study.plan_as(SynthesisPlan).size.rooms)
-    return (
-        *declared_words(study, assumptions),
-        f"{rounds} rounds: all columns, all pairs, then about {round(fmean(one.chosen[0] for one in crowds))} chosen "
-        "tables of two to five columns",
-        *IN_WORDS,
     )

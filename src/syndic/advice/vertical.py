@@ -12,9 +12,18 @@ import msgspec
 import numpy as np
 
 from syndic.advice.advice import Expected, Recommended, Variant, VariantAdvice, VerticalAdvice
+from syndic.advice.artificial import (
+    CROWDS,
+    IN_WORDS,
+    Codes,
+    distance,
+    forecast_columns,
+    forecast_encoded,
+    forecast_glued,
+    forecast_shares,
+    made_up,
+)
 from syndic.advice.assume import Assumptions, declared_words
-from syndic.advice.vertical_forecast import forecast_columns, forecast_encoded, forecast_glued, forecast_shares
-from syndic.advice.vertical_people import CROWDS, IN_WORDS, Codes, distance, made_up
 from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets
 from syndic.kernel import Progress, silent_progress

@@ -11,7 +11,7 @@ from syndic.advice import warning
 from syndic.cli import show
 from syndic.cli.groups import command
 from syndic.cli.show import JSON, STUDY
-from syndic.cli.study import forecast_line, machine_line, show_fit
+from syndic.cli.study import added_lines, show_fit
 from syndic.errors import InputError, RefusedError
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
@@ -66,8 +66,8 @@ def agree(
         fit, unread = own_fit(home, study, seed=rehearsal)
     if not as_json:
         needs = offer.plan.resources
-        here = machine_line(needs.party_bytes or needs.likely_bytes, needs.party_bytes or needs.memory_bytes)
-        click.echo(f"{offer}{here}{forecast_line(warning(study))}")
+        expected, most = needs.party_bytes or needs.likely_bytes, needs.party_bytes or needs.memory_bytes
+        click.echo(f"{offer}{added_lines(expected, most, warning(study))}")
         if fit is not None:
             show_fit(fit, most=_WORST)
     if unread:

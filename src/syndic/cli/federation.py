@@ -281,18 +281,13 @@ def join(context: click.Context, folder: Path, approval: Path | None, study_file
     if study_file is not None:
         from syndic.cli.agree import agree  # noqa: PLC0415  # a site that only answers needs no forecasts
 
-        if yes:
-            _check_undecided(folder, study_file)
+        study = Study.load(study_file)
+        for one in studies(PartyFolder(folder=folder)) if yes else ():
+            # a command that starts again by itself must not say yes after a no
+            if one.run == study.digest and one.state in {"declined", "withdrawn"}:
+                raise RefusedError(f"{study.name} is {one.state}: only `syndic agree` can change that")
         context.invoke(agree, study_file=study_file, folder=folder, yes=yes)
     _join(folder)
-
-
-def _check_undecided(folder: Path, study_file: Path) -> None:
-    """Refuse if the owner said no: a command that starts again by itself must not say yes."""
-    study = Study.load(study_file)
-    for one in studies(PartyFolder(folder=folder)):
-        if one.run == study.digest and one.state in {"declined", "withdrawn"}:
-            raise RefusedError(f"{study.name} is {one.state}: only `syndic agree` can change that")
 
 
 def _join(folder: Path) -> None:

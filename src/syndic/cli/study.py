@@ -57,8 +57,8 @@ def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
     parties = "1 party" if len(names) == 1 else f"{len(names)} parties"
     valid = f"{study_file.name} is valid: {study.name}, {parties}\ndigest {study.digest}"
     facts = {**to_builtins(planned), "parties": names, "warning": told, **({"owner_only": fits} if fits else {})}
-    here = machine_line(planned.resources.likely_bytes, planned.resources.memory_bytes)
-    show.as_json_or(f"{planned}{here}{forecast_line(told)}\n\n{valid}", facts, as_json=as_json)
+    added = added_lines(planned.resources.likely_bytes, planned.resources.memory_bytes, told)
+    show.as_json_or(f"{planned}{added}\n\n{valid}", facts, as_json=as_json)
     if not as_json:
         for fit in fits.values():
             show_fit(fit)
@@ -147,15 +147,11 @@ def json_schema(document: str) -> None:
     show.as_json(json_schema_of(kinds[document]))
 
 
-def machine_line(expected: int, most: int) -> str:
-    """Return the line of a plan that says whether this machine has the memory for it, or nothing."""
-    told = machine_in_words(expected, most)
-    return f"\n  this machine has {told}" if told else ""
-
-
-def forecast_line(told: str) -> str:
-    """Return the line of a plan that warns of a poor forecast, or nothing."""
-    return f"\n  WARNING      the forecast is {told}" if told else ""
+def added_lines(expected: int, most: int, told: str) -> str:
+    """Return the lines of a plan on whether this machine has the memory for it, and on a poor forecast."""
+    here = machine_in_words(expected, most)
+    lines = f"\n  this machine has {here}" if here else ""
+    return f"{lines}\n  WARNING      the forecast is {told}" if told else lines
 
 
 def write_release(release: Release, folder: Path) -> list[Path]:

@@ -184,11 +184,6 @@ def edit(folder: Path, asked: Edit) -> DraftView:
     return view(folder, asked.source)
 
 
-def discard(folder: Path) -> None:
-    """Remove the draft."""
-    (folder / DRAFT).unlink(missing_ok=True)
-
-
 def confirm_draft(folder: Path, asked: Confirm) -> Written:
     """Write the study file, if the owner confirmed every value that was read from rows, as it was shown."""
     text = _text(folder)

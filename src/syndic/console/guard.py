@@ -4,7 +4,7 @@ A page of another site may send requests to this machine, also under its own nam
 one of the console's own, and every request that changes something must come from there.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -44,7 +44,7 @@ class Guard:
         *,
         hosts: Iterable[str],
         most: int,
-        larger: Callable[[str], int | None],
+        larger: Mapping[str, int],
         url: str = "",
     ) -> None:
         """Accept requests for `hosts` (with port) and bodies of at most `most` bytes, or `larger` by path.
@@ -104,7 +104,7 @@ class Guard:
         return None
 
     def _limit(self, path: str) -> int:
-        return self._larger(path) or self._most
+        return self._larger.get(path, self._most)
 
     def _counted(self, receive: Receive, most: int) -> Receive:
         seen = 0

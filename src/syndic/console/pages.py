@@ -165,7 +165,7 @@ def _confirm_draft(folder: Path, asked: Asked) -> Content:
 
 
 def _discard_draft(folder: Path, _asked: Asked) -> str:
-    drafts.discard(folder)
+    (folder / drafts.DRAFT).unlink(missing_ok=True)
     return "/draft"
 
 
@@ -237,7 +237,7 @@ _DRAFT: Final[Mapping[str, Action]] = {
     "confirm": _confirm_draft,
     "discard": _discard_draft,
 }
-PARTY_PAGES: Final = (
+_PARTY_PAGES: Final = (
     Page(
         "/studies", "studies.html", "Studies", _of(studies=studies.studies, overview=studies.overview),
         {"receive": _decides(studies.receive, studies.Sent)},
@@ -253,7 +253,7 @@ PARTY_PAGES: Final = (
     *_USERS,
 )  # fmt: skip
 
-COORDINATOR_PAGES: Final = (
+_COORDINATOR_PAGES: Final = (
     Page(
         "/studies", "studies.html", "Studies", _of(studies=federation.studies, overview=federation.overview),
         {"receive": _decides(federation.receive, studies.Sent)},
@@ -265,7 +265,5 @@ COORDINATOR_PAGES: Final = (
     *_USERS,
 )  # fmt: skip
 
-
-def pages_of(role: Role) -> tuple[Page, ...]:
-    """Return the pages of a console for this role."""
-    return PARTY_PAGES if role == "party" else COORDINATOR_PAGES
+PAGES: Final[dict[Role, tuple[Page, ...]]] = {"party": _PARTY_PAGES, "coordinator": _COORDINATOR_PAGES}
+"""The pages of a console, by its role."""

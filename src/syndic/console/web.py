@@ -24,10 +24,10 @@ from starlette.types import ASGIApp
 
 from syndic.console import access, releases, users
 from syndic.console.access import Proxy
-from syndic.console.endpoints import BASE, Endpoint, Media, description, endpoints_of
+from syndic.console.endpoints import BASE, ENDPOINTS, Endpoint, Media, description
 from syndic.console.guard import TOO_LARGE, Guard, fault
 from syndic.console.ledgers import spending_figure
-from syndic.console.pages import Asked, Page, pages_of
+from syndic.console.pages import PAGES, Asked, Page
 from syndic.console.studies import TYPED_LETTERS, shown_time
 from syndic.console.users import User, UserRole
 from syndic.console.views import Role, UnknownError
@@ -73,28 +73,21 @@ def application(folder: Path, *, role: Role, name: str, hosts: list[str], proxy:
     """Return the console of a folder as an ASGI application that answers under `hosts`, each with its port."""
     site = Site(folder=folder.absolute(), role=role, name=name, proxy=proxy)
     routes = [
-        Route("/", partial(_first, site)),
+        Route("/", lambda _request: RedirectResponse("/studies", status_code=303)),
         Route("/login", partial(_login, site), methods=["GET", "POST"]),
         Route("/logout", partial(_logout, site), methods=["POST"]),
         Route("/assets/{file}", _asset),
         Route(f"{BASE}/openapi.json", partial(_described, site)),
         Route("/releases/{name}/report", partial(_report, site)),
-        *(Route(page.path, partial(_page, site, page), methods=["GET", "POST"]) for page in pages_of(role)),
-        *(Route(BASE + one.path, partial(_answer, site, one), methods=[one.method]) for one in endpoints_of(role)),
+        *(Route(page.path, partial(_page, site, page), methods=["GET", "POST"]) for page in PAGES[role]),
+        *(Route(BASE + one.path, partial(_answer, site, one), methods=[one.method]) for one in ENDPOINTS[role]),
     ]
     inner = Starlette(routes=routes, exception_handlers=_HANDLERS)
-    return Guard(inner, hosts=hosts, most=MOST_BYTES, larger=_larger, url=proxy.url if proxy else "")
-
-
-def _larger(path: str) -> int | None:
-    return releases.ARCHIVE_BYTES if path == f"{BASE}/releases" else None
+    larger = {f"{BASE}/releases": releases.ARCHIVE_BYTES}
+    return Guard(inner, hosts=hosts, most=MOST_BYTES, larger=larger, url=proxy.url if proxy else "")
 
 
 # pages
-
-
-def _first(_site: Site, _request: Request) -> Response:
-    return RedirectResponse("/studies", status_code=303)
 
 
 async def _login(site: Site, request: Request) -> Response:

@@ -41,15 +41,6 @@ def learn_section(_release: Release, result: LearnResult) -> Section:
     )
 
 
-def _order(model: LearnModel) -> list[int]:
-    sizes = np.abs(np.array(model.coefficients)).max(axis=0)
-    return [int(place) for place in np.argsort(-sizes, kind="stable")[:_SHOWN]]
-
-
-def _names(model: LearnModel) -> tuple[str, ...]:
-    return model.classes or (model.label,)
-
-
 def _guarantee(model: LearnModel) -> tuple[Figure, ...]:
     if len(model.guarantee) < 2:
         return ()
@@ -68,13 +59,15 @@ def _guarantee(model: LearnModel) -> tuple[Figure, ...]:
 
 def _learnt(predictor: LinearPredictor) -> Grid:
     model, (intercepts, slopes) = predictor.model, predictor.original()
-    rows = [(model.features[place], *(f"{row[place]:.4g}" for row in slopes)) for place in _order(model)]
+    sizes = np.abs(np.array(model.coefficients)).max(axis=0)
+    largest = np.argsort(-sizes, kind="stable")[:_SHOWN].tolist()
+    rows = [(model.features[place], *(f"{row[place]:.4g}" for row in slopes)) for place in largest]
     caption = (
         "Coefficients in the columns' own units, without intervals: none is known to cover (see the report). "
         "Largest scaled ones first (scaled: coefficients.csv)"
     )
     first = ("(intercept)", *(f"{value:.4g}" for value in intercepts))
-    return Grid(caption, ("feature", *_names(model)), (first, *rows))
+    return Grid(caption, ("feature", *(model.classes or (model.label,))), (first, *rows))
 
 
 def _units(predictor: LinearPredictor) -> str:

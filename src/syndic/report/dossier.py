@@ -17,8 +17,8 @@ from syndic.document import Document, from_toml
 from syndic.errors import InputError, RefusedError
 from syndic.privacy import at_delta, shown
 from syndic.privacy.audit import AuditLog, Record
-from syndic.report.about import About, refuse_unprotected
-from syndic.report.page import Alert, Grid, Page, Section
+from syndic.report.catalogues import About, refuse_unprotected
+from syndic.report.page import Grid, Page, Section
 from syndic.report.promise import charges, percent
 from syndic.report.record import COLUMN_HEAD, sentence
 from syndic.report.svg import HARD
@@ -171,9 +171,9 @@ def write_dossier(case: Case, folder: str | Path) -> list[Path]:
 
 def _page(case: Case, template: Template, fields: Mapping[str, str], tables: Mapping[str, Grid]) -> Page:
     statement = case.statement
-    warnings = [Alert(title="Disclosed exactly, outside any epsilon", points=statement.discloses)]
+    warnings = [Section(title="Disclosed exactly, outside any epsilon", points=statement.discloses)]
     broken = tuple(f"{one.audit}, {one.view}" for one in case.own_attacks if not one.holds)
-    warnings.append(Alert(title="The audit broke a claim: do not publish", points=broken))
+    warnings.append(Section(title="The audit broke a claim: do not publish", points=broken))
     return Page(
         title=template.title,
         subtitle=f"{statement.study}, {case.date}",

@@ -56,25 +56,17 @@ class Section:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Alert:
-    """Something that must be read before anything else."""
-
-    title: str
-    points: tuple[str, ...]
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
 class Page:
     """A report: its title, warnings, main numbers and sections.
 
-    `owner` names the party whose private numbers the page contains; every section is then marked.
+    `warnings`, read first, have a title and points. `owner` names the party whose private numbers the page
+    contains; every section is then marked.
     """
 
     title: str
     subtitle: str
     lead: str
-    warnings: tuple[Alert, ...]
+    warnings: tuple[Section, ...]
     facts: tuple[tuple[str, str, str], ...]
     sections: tuple[Section, ...]
     footer: str

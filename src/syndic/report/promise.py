@@ -52,6 +52,8 @@ def promise_section(statement: Statement) -> Section:
     if _charged(statement):
         figures += [_even_odds(statement)] if statement.delta else [_even_odds(statement), _beliefs(statement)]
     figures += _curve(statement)
+    rows = tuple((who, f"epsilon {shown(epsilon)}") for who, epsilon in statement.other_adversaries.items())
+    others = Grid(OTHER_ADVERSARIES, ("against", "for one person"), rows)
     return Section(
         title=f"The privacy guarantee. {WHOLE_RELEASE}",
         paragraphs=(
@@ -63,7 +65,7 @@ def promise_section(statement: Statement) -> Section:
             'Against those who took part it holds under the trust assumptions of "Who saw what, and whom to trust".',
         ),
         figures=tuple(figures),
-        tables=(_numbers(statement), *_adversaries(statement)),
+        tables=(_numbers(statement), *((others,) if others.rows else ())),
     )
 
 
@@ -172,11 +174,6 @@ def _numbers(statement: Statement) -> Grid:
         ("where the noise comes from", statement.randomness),
     )
     return Grid(f"{WHOLE_RELEASE}, in numbers", ("what", "value"), rows)
-
-
-def _adversaries(statement: Statement) -> tuple[Grid, ...]:
-    rows = tuple((who, f"epsilon {shown(epsilon)}") for who, epsilon in statement.other_adversaries.items())
-    return (Grid(OTHER_ADVERSARIES, ("against", "for one person"), rows),) if rows else ()
 
 
 def charges(statement: Statement, caption: str) -> Grid:

@@ -15,8 +15,7 @@ from syndic.document import to_readable_json
 from syndic.errors import InputError
 from syndic.methods import Learn
 from syndic.privacy import at_delta, shown
-from syndic.report.about import About, refuse_unprotected
-from syndic.report.json_ld import croissant, healthdcat
+from syndic.report.catalogues import About, croissant, healthdcat, refuse_unprotected
 from syndic.study.release import Release
 
 

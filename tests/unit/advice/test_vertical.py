@@ -13,9 +13,8 @@ from click.testing import CliRunner
 
 from syndic.advice import Assumptions, VerticalAdvice, advise
 from syndic.advice.advice import Variant
+from syndic.advice.artificial import Crowd, distance, forecast_columns, made_up
 from syndic.advice.vertical import _FORECASTS, Found, _expected, _simulated, _verdict
-from syndic.advice.vertical_forecast import forecast_columns
-from syndic.advice.vertical_people import Crowd, distance, made_up
 from syndic.cli.main import cli
 from syndic.data import Schema
 from syndic.document import from_json
