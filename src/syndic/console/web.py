@@ -209,11 +209,14 @@ def _asset(request: Request) -> Response:
 
 
 async def _answer(site: Site, endpoint: Endpoint, request: Request) -> Response:
-    user = _caller(site, request, endpoint.needs, endpoint.path)
-    given = [site.folder, *request.path_params.values()]
-    if endpoint.body is not None:
-        given.append(await _body(endpoint, request))
-    found = await run_in_threadpool(_as, user, endpoint.call, *given)
+    try:
+        user = _caller(site, request, endpoint.needs, endpoint.path)
+        given = [site.folder, *request.path_params.values()]
+        if endpoint.body is not None:
+            given.append(await _body(endpoint, request))
+        found = await run_in_threadpool(_as, user, endpoint.call, *given)
+    except SyndicError as error:
+        return fault(_status(error), str(error))
     if not isinstance(endpoint.answer, Media):
         return Response(to_json(found), status_code=endpoint.status, media_type="application/json")
     if endpoint.answer.kind == "text/html":
@@ -360,7 +363,7 @@ _HANDLERS: Final = {
     404: _no_answer,
     405: _no_answer,
     413: _no_answer,
-    SyndicError: lambda _, error: fault(_status(error), str(error)),
+    _StatusError: lambda _, error: fault(_status(error), str(error)),
     Exception: _broken,
 }
 _TEMPLATES: Final = Environment(

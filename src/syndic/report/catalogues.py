@@ -1,4 +1,4 @@
-"""A published table's metadata as JSON-LD, with what protects the people in it: Croissant 1.0 and HealthDCAT-AP.
+"""What catalogues ask about a release, and a table's metadata as JSON-LD, with what protects the people in it.
 
 Croissant is the format of MLCommons (Akhtar et al. 2024, "Croissant: A Metadata Format for ML-Ready Datasets"); notes
 on people and privacy use its vocabulary for responsible use, RAI 1.0. HealthDCAT-AP extends DCAT-AP 3, for catalogues
