@@ -44,14 +44,15 @@ class _Averages:
         if task.kind == "mean":
             scale = scale_of(column)
             self._least, self._unit, self._unknown = -1.0, scale.half, 0.0
-            values = ((population.numbers[place] - scale.centre) / scale.half)[None]
+            values = (population.numbers[place] - scale.centre) / scale.half
+            self._truth, self._variance = np.array([values.mean()]), float(values.var())
             self.summands = ({place: _constant(scale)}, {place: _linear(scale)})
         else:
             units = np.eye(column.size)[: column.levels]
             self._least, self._unit, self._unknown = 0.0, 1.0, 1 / len(units)
-            values = units[:, population.codes[place]]
+            shares = np.bincount(population.codes[place], minlength=column.levels) / population.codes[place].size
+            self._truth, self._variance = shares, float((shares * (1 - shares)).mean())
             self.summands = tuple({place: Part(unit, unit)} for unit in units)
-        self._truth, self._variance = values.mean(axis=1), float(values.var(axis=1).mean())
 
     def errors(self, sums: Numbers) -> Numbers:
         """Return squared errors; an average outside the bounds is moved to the bound."""
