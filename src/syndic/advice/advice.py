@@ -22,8 +22,18 @@ _NORMAL: Final = 1.959964
 EVEN: Final = 0.1
 """Predicted errors whose ratio differs from 1 by less than this are reported as about even."""
 
-EVEN_IN_TRUTH: Final = 0.2
-"""What about even claims: the true errors differ by less than this fraction."""
+
+class _Forecast(Document):
+    """What every advice says: about which study, for how many people, and what is assumed of them."""
+
+    study: str
+    digest: str
+    people: int
+    assumptions: tuple[str, ...]
+
+    def _printed(self, *lines: str) -> str:
+        assumed = (f"  assumes    {text}" for text in self.assumptions)
+        return "\n".join([f"{self.study}  (digest {self.digest[:12]})", *lines, *assumed])
 
 
 class PartyAdvice(Document):
@@ -58,24 +68,20 @@ class TaskAdvice(Document):
 
 
 @final
-class Advice(Document):
+class Advice(_Forecast):
     """What sharing would be worth to each party; `print` it to read it. From public numbers and assumptions only.
 
     `highest`: the largest epsilon that was tried, of the party with the largest budget.
     """
 
-    study: str
-    digest: str
     verdict: Verdict
     words: str
-    people: int
-    rows_of_nobody: float
     tasks: tuple[TaskAdvice, ...]
-    assumptions: tuple[str, ...]
+    rows_of_nobody: float = 0.0
     highest: float = 64.0
 
     def __str__(self) -> str:
-        lines = [f"{self.study}  (digest {self.digest[:12]})", f"  verdict    {self.words}"]
+        lines = [f"  verdict    {self.words}"]
         for task in self.tasks:
             low, high = task.joint_range
             lines.append(
@@ -83,7 +89,7 @@ class Advice(Document):
                 f"pooled without privacy {task.pooled:.4g}"
             )
             lines += [f"    {one.party:<12} alone {one.alone:.4g}: {_gain(one, self.highest)}" for one in task.parties]
-        return "\n".join([*lines, *(f"  assumes    {text}" for text in self.assumptions)])
+        return self._printed(*lines)
 
 
 def standing_of(joint: float, own: float) -> Standing:
@@ -154,26 +160,22 @@ class VariantAdvice(Document):
 
 
 @final
-class VerticalAdvice(Document):
+class VerticalAdvice(_Forecast):
     """Which method a vertical study should use; `print` it to read it. From public numbers and assumptions only.
 
     `alone`: distance of single columns, counted with the whole budget and drawn independently. `chance`: distance of a
     second sample of as many people, without privacy. `left_out`: methods that cannot run this study, and why.
     """
 
-    study: str
-    digest: str
     recommended: Recommended
     words: str
-    people: int
     variants: tuple[VariantAdvice, ...]
     alone: tuple[Expected, ...]
     chance: tuple[Expected, ...]
     left_out: tuple[str, ...]
-    assumptions: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"{self.study}  (digest {self.digest[:12]})", f"  verdict    {self.words}"]
+        lines = [f"  verdict    {self.words}"]
         lines.append("  expected total variation distance from the data (0 to 1), by number of columns compared:")
         lines += [
             f"    {one.variant:<8} {_listed(one.expected)}; up to {one.megabytes:,.1f} MB, {one.seconds:,.0f} s"
@@ -182,8 +184,7 @@ class VerticalAdvice(Document):
         lines.append(f"    single columns only: {_listed(self.alone)}")
         lines.append(f"    sampling error, without privacy: {_listed(self.chance)}")
         lines += [f"  {one.variant:<8}   protects {one.protects}" for one in self.variants]
-        lines += [f"  left out   {text}" for text in self.left_out]
-        return "\n".join([*lines, *(f"  assumes    {text}" for text in self.assumptions)])
+        return self._printed(*lines, *(f"  left out   {text}" for text in self.left_out))
 
 
 def _listed(expected: tuple[Expected, ...]) -> str:
@@ -231,19 +232,15 @@ class PublishedError(Document):
 
 
 @final
-class NoiseAdvice(Document):
+class NoiseAdvice(_Forecast):
     """What noise does to everything that a study publishes; `print` it to read it. From public numbers only.
 
     `errors` begin with the worst; `change` says what would make them smaller. `wanted` is the width of intervals that
     was asked for, against pooled rows, and `epsilon` the smallest that gives it to all; None if none up to 64 does.
     """
 
-    study: str
-    digest: str
-    people: int
     errors: tuple[PublishedError, ...]
     change: str
-    assumptions: tuple[str, ...]
     wanted: float | None = None
     epsilon: float | None = None
 
@@ -260,9 +257,8 @@ class NoiseAdvice(Document):
         return f"{told}. {self.change}" if worst.grade == "poor" else told
 
     def __str__(self) -> str:
-        lines = [f"{self.study}  (digest {self.digest[:12]})", f"  forecast   {self.words}"]
-        lines += [f"    {one}" for one in self.errors]
+        lines = [f"  forecast   {self.words}", *(f"    {one}" for one in self.errors)]
         if self.wanted is not None:
             least = "no epsilon up to 64 is enough" if self.epsilon is None else f"epsilon {self.epsilon:.3g} is enough"
             lines.append(f"  width      all intervals at most {self.wanted:g} times as wide as on pooled rows: {least}")
-        return "\n".join([*lines, f"  rule       {RULE}", *(f"  assumes    {text}" for text in self.assumptions)])
+        return self._printed(*lines, f"  rule       {RULE}")

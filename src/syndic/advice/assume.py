@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from syndic.advice.scale import bounds_of, listed, scale_of
 from syndic.data import Boolean, Schema
 from syndic.data.schema import Column
-from syndic.document import Document, from_builtins, from_file
+from syndic.document import Document, from_builtins, from_file, to_builtins
 from syndic.errors import InputError
 from syndic.study import Study
 
@@ -72,7 +72,8 @@ class Assumptions(Document):
             if "=" not in text:
                 read = cls.load(text)
                 found["r2"] = read.r2
-                columns |= {name: _fields(one) for name, one in read.columns.items()}
+                kept = to_builtins(read.columns).items()
+                columns |= {name: {key: one for key, one in each.items() if one is not None} for name, each in kept}
                 continue
             key, _, value = text.partition("=")
             column, _, field = key.strip().rpartition(".")
@@ -171,11 +172,6 @@ def shares_of(column: Column, assumptions: Assumptions) -> NDArray[np.float64]:
 def _number(value: float | datetime.date) -> float:
     epoch = datetime.date(1970, 1, 1)
     return float((value - epoch).days) if isinstance(value, datetime.date) else value
-
-
-def _fields(one: ColumnAssumption) -> dict[str, object]:
-    named = {"mean": one.mean, "sd": one.sd, "shares": one.shares, "say": one.say}
-    return {name: value for name, value in named.items() if value is not None}
 
 
 def _value(field: str, text: str) -> object:

@@ -63,8 +63,8 @@ def advise(
         return advise_tasks(study, tasks=tasks, assumptions=assumptions, progress=progress, seed=seed)
     if tasks:
         raise InputError(
-            f"tasks are for the method homm, where all parties have all columns and the same bins; leave them out for "
-            f"{_tag(type(protocol))}"
+            "tasks are for the method homm, where all parties have all columns and the same bins; leave them out for "
+            f"{protocol.__struct_config__.tag}"
         )
     if isinstance(protocol, Estimate):
         return advise_estimate(study, assumptions)
@@ -72,9 +72,6 @@ def advise(
     if isinstance(protocol, Synthesis) and study.plan_as(SynthesisPlan).reach is None:
         return advise_synthesis(study, assumptions, progress, seed)
     if isinstance(protocol, VERTICAL) and study.partition == "vertical":
+        study.check()
         return advise_vertical(study, assumptions=assumptions, progress=progress, seed=seed)
     return advise_published(study, assumptions)
-
-
-def _tag(method: type) -> str:
-    return str(method.__struct_config__.tag)  # type: ignore[attr-defined]  # every method is a tagged document

@@ -67,15 +67,9 @@ def forecast_homm(public: Public) -> list[PublishedError]:
         flat = float(np.abs(shares - 1 / shares.size).sum()) / 2
         noise = MEAN_ABSOLUTE * sqrt(cells * sum(size[name] * variance[name] for name in holders)) / (2 * rows)
         errors.append(min(1.0, hypot(flat * extra / rows, noise)) if holders else 1.0)
-    rows = public.people + nobody
-    words = f"{DISTANCE}; about {nobody:,.0f} of {rows:,.0f} rows would be of nobody"
-    return [
-        PublishedError(
-            what="tables of two columns" if len(domain) > 1 else "tables of one column",
-            error=fmean(errors),
-            words=words,
-        )
-    ]
+    words = f"{DISTANCE}; about {nobody:,.0f} of {public.people + nobody:,.0f} rows would be of nobody"
+    what = "tables of two columns" if len(domain) > 1 else "tables of one column"
+    return [PublishedError(what=what, error=fmean(errors), words=words)]
 
 
 def _of_nobody(plan: HommPlan, party: str) -> float:
@@ -117,12 +111,9 @@ def _rounds(account: Account, columns: int) -> tuple[float, float]:
     """Return the variance of a count of a column in the first round, and of a pair by all later rounds together."""
     tables = max(1, columns * (columns - 1) // 2)
     first = account.noise_of(1, columns, 1).variance(account.parties)
-    later = [account.noise_of(number, tables, 1).variance(account.parties) for number in _later(account)]
+    rounds = range(min(2, len(account.events)), len(account.events) + 1)
+    later = [account.noise_of(number, tables, 1).variance(account.parties) for number in rounds]
     return first, 1 / sum(1 / variance for variance in later)
-
-
-def _later(account: Account) -> range:
-    return range(min(2, len(account.events)), len(account.events) + 1)
 
 
 def _modelled(

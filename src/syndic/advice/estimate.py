@@ -2,7 +2,7 @@
 
 import dataclasses
 from math import sqrt
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -28,9 +28,7 @@ _SHIFTS: Final = (0.0, -0.3, 0.3)
 
 def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
     """Predict the error of every parameter under each scheme, and of each party alone. Reads no row."""
-    protocol = study.protocol
-    if not isinstance(protocol, Estimate):
-        raise InputError(f"this prediction is for the method estimate, not for {protocol.title}")
+    protocol: Any = study.protocol
     check_public(study, assumptions)
     people = sum(party.people or 0 for party in _counting(study))
     layout = study.plan_as(EstimatePlan).layout
@@ -51,7 +49,6 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
         verdict=verdict,
         words=words,
         people=people,
-        rows_of_nobody=0.0,
         tasks=tuple(tasks),
         assumptions=_described(study, protocol, layout, theta, assumptions),
     )

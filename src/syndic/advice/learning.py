@@ -10,9 +10,9 @@ from typing import Any, Final, final
 import numpy as np
 
 from syndic.advice.advice import PublishedError
+from syndic.advice.artificial import CROWDS, Codes, made_up
 from syndic.advice.assume import Assumptions
 from syndic.advice.scale import listed
-from syndic.advice.vertical_people import CROWDS, Codes, made_up
 from syndic.methods.learning.plan import LearnPlan
 from syndic.methods.learning.query import ModelQuery, PartyRows, batches
 from syndic.methods.learning.scheme import Averaging, Iterate, Opened

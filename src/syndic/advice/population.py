@@ -1,6 +1,5 @@
 """Draw an artificial population that fits the assumptions. No row of any party is read."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, sqrt
 from typing import Final, Literal, final
@@ -56,10 +55,9 @@ def draw_population(
 
 def codes_of(column: Column, numbers: Numbers) -> NDArray[np.int64]:
     """Return the bins of numbers within the bounds; ranks are codes."""
-    if not isinstance(column, Real | Integer | Date):
-        return numbers.astype(np.int64)
-    edges = column.bin_edges if isinstance(column, Real) else column.bin_edges.astype(np.int64)
-    return np.searchsorted(edges[1:-1], numbers, side="right")
+    if isinstance(column, Real | Integer | Date):
+        return np.searchsorted(column.borders(), numbers, side="right")
+    return numbers.astype(np.int64)
 
 
 def _draw(column: Column, assumptions: Assumptions, generator: np.random.Generator, shape: Shape) -> Numbers:
@@ -75,7 +73,7 @@ def _draw(column: Column, assumptions: Assumptions, generator: np.random.Generat
     mean, sd = moments_of(column, assumptions)
     place, spread = (mean - lower) / (upper - lower), sd / (upper - lower)
     mirrored = place > 1 / 2
-    parts = np.clip(_SHAPES[shape](1 - place if mirrored else place, spread, generator), 0, 1)
+    parts = np.clip(_shaped(shape, 1 - place if mirrored else place, spread, generator), 0, 1)
     values = lower + (upper - lower) * (1 - parts if mirrored else parts)
     return values if isinstance(column, Real) else np.rint(values)
 
@@ -92,26 +90,15 @@ def _over_bins(column: Column, shares: Numbers, assumptions: Assumptions, genera
     return np.minimum(np.floor(values), edges[-1] - 1) if whole else values
 
 
-def _beta(mean: float, sd: float, generator: np.random.Generator) -> Numbers:
-    total = mean * (1 - mean) / sd**2 - 1
-    return generator.beta(mean * total, (1 - mean) * total, PEOPLE)
-
-
-def _gamma(mean: float, sd: float, generator: np.random.Generator) -> Numbers:
-    return generator.gamma((mean / sd) ** 2, sd**2 / mean, PEOPLE)
-
-
-def _humps(mean: float, sd: float, generator: np.random.Generator) -> Numbers:
-    """Two thirds are around a lower mode, a third around a higher one; each has half the overall sd."""
+def _shaped(shape: Shape, mean: float, sd: float, generator: np.random.Generator) -> Numbers:
+    if shape == "beta":
+        total = mean * (1 - mean) / sd**2 - 1
+        return generator.beta(mean * total, (1 - mean) * total, PEOPLE)
+    if shape == "gamma":
+        return generator.gamma((mean / sd) ** 2, sd**2 / mean, PEOPLE)
+    # two thirds are around a lower mode, a third around a higher one; each has half the overall sd
     high = generator.random(PEOPLE) < 1 / 3
     return mean + sd * (np.where(high, sqrt(1.5), -sqrt(0.375)) + generator.standard_normal(PEOPLE) / 2)
-
-
-_SHAPES: dict[Shape, Callable[[float, float, np.random.Generator], Numbers]] = {
-    "beta": _beta,
-    "gamma": _gamma,
-    "humps": _humps,
-}
 
 
 def _score(predictors: list[Numbers], says: list[float]) -> Numbers:

@@ -1,6 +1,7 @@
 """Predict the error of each task under a HOMM study, alone and jointly. Reads no row, spends nothing."""
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from math import sqrt
 from statistics import fmean
 from typing import Final, get_args
@@ -11,9 +12,8 @@ from syndic.advice.advice import Advice, TaskAdvice, verdict_of, way_out
 from syndic.advice.assume import Assumptions, bin_shares_of, check_public, moments_of, shares_of
 from syndic.advice.budgets import break_even, largest_epsilon, party_advice
 from syndic.advice.forecast import Forecast, Sums
-from syndic.advice.law import homm_of
 from syndic.advice.population import Shape, draw_population
-from syndic.advice.question import Question, ask
+from syndic.advice.question import ask
 from syndic.advice.scale import Numbers, listed
 from syndic.advice.task import Task, default_tasks
 from syndic.data import Date
@@ -44,14 +44,22 @@ def advise_tasks(
     """Predict what a HOMM study is worth to each party. Arguments are those of `syndic.advise`."""
     assumptions = assumptions or Assumptions()
     people, chosen = check_public(study, assumptions), _checked(study, tasks)
-    factors = _factors(study)
-    groups = _groups(chosen)
+    # 1, then the factors on all budgets that move the largest of them from `LOWEST` to `HIGHEST`
+    factors = np.array([1.0, *(np.geomspace(LOWEST, HIGHEST, _STEPS + 1) / largest_epsilon(study))])
+    # one population serves means and shares together, and each prediction has its own
+    plain = [task for task in chosen if task.kind in ("mean", "shares")]
+    groups: list[tuple[str | None, list[Task]]] = [(None, plain)] if plain else []
+    groups += [(task.column, [task]) for task in chosen if task not in plain]
+    total, done = len(groups) * len(SHAPES) * len(factors), count(1)
+
+    def tick() -> None:
+        progress("predict", next(done), total)
+
     answers: dict[Task, TaskAdvice] = {}
     nobody = 0.0
-    for done, (outcome, group) in enumerate(groups):
-        generator = np.random.default_rng([seed, done])
-        count = _counter(progress, done * len(SHAPES) * len(factors), len(groups) * len(SHAPES) * len(factors))
-        found, nobody = _predict(study, assumptions, outcome, group, factors, generator, count)
+    for place, (outcome, group) in enumerate(groups):
+        draws = np.random.default_rng([seed, place])
+        found, nobody = _predict(study, assumptions, outcome, group, factors, draws, tick)
         answers |= found
     advised = tuple(answers[task] for task in chosen)
     noise = f"about {nobody:,.0f} of {people + nobody:,.0f} rows would be noise"
@@ -76,12 +84,12 @@ def _predict(
     tasks: list[Task],
     factors: Numbers,
     generator: np.random.Generator,
-    count: Callable[[int], None],
+    tick: Callable[[], None],
 ) -> tuple[dict[Task, TaskAdvice], float]:
     """Return the advice on tasks that one population serves, and the expected number of rows made of noise."""
     curves, own = [], []
-    nobody = 0.0
-    for step, shape in enumerate(SHAPES):
+    nobody, sizes = 0.0, sorted({party.people or 0 for party in study.parties} | {study.people or 0})
+    for shape in SHAPES:
         population = draw_population(study.schema, assumptions, generator, outcome=outcome, shape=shape)
         questions = [ask(task, population) for task in tasks]
         forecast = Forecast(study, population)
@@ -90,9 +98,10 @@ def _predict(
         for place, factor in enumerate(factors):
             kept = forecast.kept(float(factor))
             curve[:, place] = [one.errors(each.drawn(kept)).mean() for one, each in zip(questions, sums, strict=True)]
-            count(step * factors.size + place + 1)
+            tick()
         curves.append(curve)
-        own.append([_own_errors(study, question, generator) for question in questions])
+        # without noise or bins, for every party's number of people and for their sum
+        own.append([{size: question.own_error(size, generator) for size in sizes} for question in questions])
         nobody = forecast.rows_of_nobody()
     answers = {}
     for place, task in enumerate(tasks):
@@ -102,7 +111,6 @@ def _predict(
 
 
 def _checked(study: Study, tasks: Sequence[Task | str] | None) -> tuple[Task, ...]:
-    homm_of(study)
     named = default_tasks(study.schema) if tasks is None else tasks
     chosen = [Task.of(task) if isinstance(task, str) else task for task in named]
     if not chosen:
@@ -110,31 +118,6 @@ def _checked(study: Study, tasks: Sequence[Task | str] | None) -> tuple[Task, ..
     for task in chosen:
         task.check(study.schema)
     return tuple(dict.fromkeys(chosen))
-
-
-def _groups(tasks: tuple[Task, ...]) -> list[tuple[str | None, list[Task]]]:
-    """Group tasks by the population that serves them: means and shares together, each prediction on its own."""
-    plain = [task for task in tasks if task.kind in ("mean", "shares")]
-    fits = [(task.column, [task]) for task in tasks if task.kind not in ("mean", "shares")]
-    return [*([(None, plain)] if plain else []), *fits]
-
-
-def _factors(study: Study) -> Numbers:
-    """Return 1, then the factors on all budgets that move the largest of them from `LOWEST` to `HIGHEST`."""
-    return np.array([1.0, *(np.geomspace(LOWEST, HIGHEST, _STEPS + 1) / largest_epsilon(study))])
-
-
-def _counter(progress: Progress, start: int, total: int) -> Callable[[int], None]:
-    def count(done: int) -> None:
-        progress("predict", start + done, total)
-
-    return count
-
-
-def _own_errors(study: Study, question: Question, generator: np.random.Generator) -> dict[int, float]:
-    """Return mean squared errors without noise or bins, for every party's number of people and for their sum."""
-    sizes = {party.people or 0 for party in study.parties} | {study.people or 0}
-    return {size: question.own_error(size, generator) for size in sorted(sizes)}
 
 
 def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors: dict[int, float]) -> TaskAdvice:

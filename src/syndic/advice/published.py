@@ -16,7 +16,6 @@ import numpy as np
 
 from syndic.advice.advice import NoiseAdvice, PublishedError, wider_words
 from syndic.advice.assume import Assumptions, check_public, declared_words, moments_of, shares_of
-from syndic.advice.describe import forecast_describe
 from syndic.advice.drawn import (
     DISTANCE,
     Public,
@@ -26,8 +25,8 @@ from syndic.advice.drawn import (
     forecast_vertimrf,
 )
 from syndic.advice.estimate import assumed, predicted
+from syndic.advice.intervals import forecast_describe, forecast_survival
 from syndic.advice.scale import bounds_of, listed
-from syndic.advice.survival import forecast_survival
 from syndic.data import Boolean, Domain
 from syndic.data.schema import Column
 from syndic.errors import InputError, SyndicError

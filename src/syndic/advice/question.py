@@ -4,14 +4,12 @@ All tasks are functions of sums over rows: of ones, of numbers, of products of t
 is a product over columns, which gives exact averages over a grid of any size.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from syndic.advice.population import Population
 from syndic.advice.scale import Numbers, Scale, listed, scale_of
@@ -34,69 +32,39 @@ class Part(NamedTuple):
 Summand = dict[int, Part]
 
 
-class Question(ABC):
-    """What is summed, and the squared error of the estimate from the sums."""
-
-    task: Task
-    summands: tuple[Summand, ...]
-
-    @abstractmethod
-    def errors(self, sums: Numbers) -> Numbers:
-        """Return the squared error of each release, in squared units of the answer, by its sums (releases x sums)."""
-
-    @abstractmethod
-    def own_error(self, people: int, generator: np.random.Generator) -> float:
-        """Return the mean squared error from the rows of this many people, without noise or bins."""
-
-
-def ask(task: Task, population: Population) -> Question:
-    """Return the question of a task about a population."""
-    if task.kind == "mean":
-        return _Mean(task, population)
-    return _Shares(task, population) if task.kind == "shares" else _Fit(task, population)
-
-
 @final
-class _Mean(Question):
+class _Averages:
+    """The average of a column's number, or of an indicator for each of its values; errors are averaged over these."""
+
     def __init__(self, task: Task, population: Population) -> None:
         self.task = task
+        self.summands: tuple[Summand, ...]
         place = population.schema.names.index(task.column)
-        self._scale = scale_of(population.schema.columns[place])
-        numbers = population.numbers[place]
-        self._truth, self._variance = float(numbers.mean()), float(numbers.var())
-        self.summands = ({place: _constant(self._scale)}, {place: _linear(self._scale)})
+        column = population.schema.columns[place]
+        if task.kind == "mean":
+            scale = scale_of(column)
+            self._least, self._unit, self._unknown = -1.0, scale.half, 0.0
+            values = (population.numbers[place] - scale.centre) / scale.half
+            self._truth, self._variance = np.array([values.mean()]), float(values.var())
+            self.summands = ({place: _constant(scale)}, {place: _linear(scale)})
+        else:
+            units = np.eye(column.size)[: column.levels]
+            self._least, self._unit, self._unknown = 0.0, 1.0, 1 / len(units)
+            shares = np.bincount(population.codes[place], minlength=column.levels) / population.codes[place].size
+            self._truth, self._variance = shares, float((shares * (1 - shares)).mean())
+            self.summands = tuple({place: Part(unit, unit)} for unit in units)
 
     def errors(self, sums: Numbers) -> Numbers:
-        """Return squared errors of the mean; a mean outside the bounds is moved to the bound."""
-        mean = self._scale.centre + self._scale.half * np.clip(_ratio(sums[:, 1], sums[:, 0]), -1, 1)
-        return np.asarray((mean - self._truth) ** 2)
+        """Return squared errors; an average outside the bounds is moved to the bound."""
+        counted = self.task.kind == "mean"
+        total, above = (sums[:, :1], sums[:, 1:]) if counted else (sums.sum(axis=1, keepdims=True), sums)
+        averages = np.divide(above, total, out=np.full_like(above, self._unknown), where=total > 0)
+        return np.asarray(self._unit**2 * ((np.clip(averages, self._least, 1) - self._truth) ** 2).mean(axis=1))
 
     def own_error(self, people: int, generator: np.random.Generator) -> float:
         """Return variance / n."""
         del generator
-        return self._variance / people
-
-
-@final
-class _Shares(Question):
-    def __init__(self, task: Task, population: Population) -> None:
-        self.task = task
-        place = population.schema.names.index(task.column)
-        column = population.schema.columns[place]
-        self._truth = np.bincount(population.codes[place], minlength=column.levels) / population.codes[place].size
-        units = np.eye(column.size)[: column.levels]
-        self.summands = tuple({place: Part(unit, unit)} for unit in units)
-
-    def errors(self, sums: Numbers) -> Numbers:
-        """Return squared errors, averaged over the values."""
-        total = sums.sum(axis=1, keepdims=True)
-        shares = np.where(total > 0, sums / np.where(total > 0, total, 1), 1 / sums.shape[1])
-        return np.asarray(((np.clip(shares, 0, 1) - self._truth) ** 2).mean(axis=1))
-
-    def own_error(self, people: int, generator: np.random.Generator) -> float:
-        """Return the average of p (1 - p) / n."""
-        del generator
-        return float((self._truth * (1 - self._truth)).mean() / people)
+        return self._unit**2 * self._variance / people
 
 
 @final
@@ -111,7 +79,7 @@ class _Feature:
 
 
 @final
-class _Fit(Question):
+class _Fit:
     """Least squares; for a column of two values it predicts the probability of the second one."""
 
     def __init__(self, task: Task, population: Population) -> None:
@@ -189,7 +157,10 @@ def _features(place: int, population: Population) -> Iterable[_Feature]:
 
 def _number_feature(place: int, population: Population, scale: Scale) -> _Feature:
     raw = (population.numbers[place] - scale.centre) / scale.half
-    return _Feature(place, _linear(scale), _quadratic(scale), raw)
+    part, variance = _linear(scale), scale.variance / scale.half**2
+    # fourth moment of a uniform draw around its middle: 1.8 variance^2
+    fourth = part.first**4 + 6 * part.first**2 * variance + 1.8 * variance**2
+    return _Feature(place, part, Part(part.first**2 + variance, fourth), raw)
 
 
 def _constant(scale: Scale) -> Part:
@@ -201,17 +172,15 @@ def _linear(scale: Scale) -> Part:
     return Part(middle, middle**2 + scale.variance / scale.half**2)
 
 
-def _quadratic(scale: Scale) -> Part:
-    middle, variance = _linear(scale).first, scale.variance / scale.half**2
-    # fourth moment of a uniform draw around its middle: 1.8 variance^2
-    return Part(middle**2 + variance, middle**4 + 6 * middle**2 * variance + 1.8 * variance**2)
-
-
 def _solve(gram: Numbers) -> Numbers:
     """Return least-squares coefficients of the last column on the others, the shortest if there are several."""
     inverse = np.linalg.pinv(gram[:, :-1, :-1], rcond=1e-9, hermitian=True)
     return np.asarray((inverse @ gram[:, :-1, -1:])[:, :, 0])
 
 
-def _ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> Numbers:
-    return np.where(below > 0, above / np.where(below > 0, below, 1), 0.0)
+Question = _Averages | _Fit
+
+
+def ask(task: Task, population: Population) -> Question:
+    """Return the question of a task about a population: what is summed, and the squared error of the answer."""
+    return (_Averages if task.kind in ("mean", "shares") else _Fit)(task, population)

@@ -11,16 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from syndic.advice.advice import Advice, PartyAdvice, TaskAdvice, verdict_of
+from syndic.advice.advice import Advice, TaskAdvice, verdict_of
+from syndic.advice.artificial import CROWDS, IN_WORDS, Codes, Crowd, distance, made_up, made_up_counts
 from syndic.advice.assume import Assumptions, check_public, declared_words
 from syndic.advice.budgets import break_even, largest_epsilon, party_advice, scaled
-from syndic.advice.vertical_forecast import made_up_counts
-from syndic.advice.vertical_people import CROWDS, IN_WORDS, Codes, Crowd, distance, made_up
-from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets
 from syndic.kernel import Progress, silent_progress
 from syndic.methods.synthesis.plan import SynthesisPlan
-from syndic.methods.synthesis.synthesis import Synthesis
 from syndic.methods.synthesis.trust import POOR
 from syndic.study import Study
 
@@ -40,8 +37,6 @@ def advise_synthesis(
     study: Study, assumptions: Assumptions, progress: Progress = silent_progress, seed: int = 0
 ) -> Advice:
     """Predict the error of columns, of pairs and of relations to the target. Arguments are those of `syndic.advise`."""
-    if not isinstance(study.protocol, Synthesis):
-        raise InputError(f"this prediction is for the method synthesis, not {study.protocol.title}")
     people, sets, largest = check_public(study, assumptions), _sets(study), largest_epsilon(study)
     factors = sorted({*(one for one in _FACTORS if one * largest < HIGHEST), 1.0, max(1.0, HIGHEST / largest)})
     total = len(CROWDS) + len(factors) - 1
@@ -55,16 +50,25 @@ def advise_synthesis(
         curve.append(middle.joint if factor == 1.0 else middle.release(scaled(study, factor), seed))
         progress("predict", min(total, len(CROWDS) + place + 1), total)
     tasks = tuple(_task(study, name, place, crowds, factors, curve) for place, name in enumerate(sets))
-    verdict, words = verdict_of(tasks, "comparison", _quality(tasks))
+    hardest = max(tasks, key=lambda task: task.joint)
+    quality = f"{hardest.task.split(',')[0]} would be {hardest.joint:.2f} from the population"
+    if hardest.joint > POOR:
+        quality += f", which is poor (above {POOR:g}): use more people, a larger epsilon, or fewer columns and values"
+    verdict, words = verdict_of(tasks, "comparison", quality)
+    rounds = sum(not room.parity for room in study.plan_as(SynthesisPlan).size.rooms)
     return Advice(
         study=study.name,
         digest=study.digest,
         verdict=verdict,
         words=words,
         people=people,
-        rows_of_nobody=0.0,
         tasks=tasks,
-        assumptions=_described(study, assumptions, crowds),
+        assumptions=(
+            *declared_words(study, assumptions),
+            f"{rounds} rounds: all columns, all pairs, then about {round(fmean(one.chosen[0] for one in crowds))} "
+            "chosen tables of two to five columns",
+            *IN_WORDS,
+        ),
         highest=HIGHEST,
     )
 
@@ -122,41 +126,18 @@ class _Forecast:
 def _task(
     study: Study, name: str, place: int, crowds: list[_Forecast], factors: list[float], curve: list[Distances]
 ) -> TaskAdvice:
-    joint = [one.joint[place] for one in crowds]
+    joint, errors = [one.joint[place] for one in crowds], [one[place] for one in curve]
+    parties = []
+    for party in study.parties:
+        alone = [one.alone[party.name][place] for one in crowds]
+        pays = {one < other for one, other in zip(joint, alone, strict=True)}
+        own, factor = fmean(alone), break_even(factors, errors, alone[_MIDDLE])
+        depends = len(pays) > 1
+        parties.append(party_advice(study, party.name, own=own, joint=fmean(joint), factor=factor, depends=depends))
     return TaskAdvice(
         task=f"tables of {name}, total variation distance",
         joint=fmean(joint),
         joint_range=(min(joint), max(joint)),
         pooled=fmean(one.pooled[place] for one in crowds),
-        parties=tuple(
-            _party(study, party.name, place, crowds, factors, [one[place] for one in curve]) for party in study.parties
-        ),
-    )
-
-
-def _party(
-    study: Study, name: str, place: int, crowds: list[_Forecast], factors: list[float], curve: list[float]
-) -> PartyAdvice:
-    own = fmean(one.alone[name][place] for one in crowds)
-    joint = fmean(one.joint[place] for one in crowds)
-    pays = {one.joint[place] < one.alone[name][place] for one in crowds}
-    factor = break_even(factors, curve, crowds[_MIDDLE].alone[name][place])
-    return party_advice(study, name, own=own, joint=joint, factor=factor, depends=len(pays) > 1)
-
-
-def _quality(tasks: tuple[TaskAdvice, ...]) -> str:
-    hardest = max(tasks, key=lambda task: task.joint)
-    quality = f"{hardest.task.split(',')[0]} would be {hardest.joint:.2f} from the population"
-    if hardest.joint > POOR:
-        quality += f", which is poor (above {POOR:g}): use more people, a larger epsilon, or fewer columns and values"
-    return quality
-
-
-def _described(study: Study, assumptions: Assumptions, crowds: list[_Forecast]) -> tuple[str, ...]:
-    rounds = sum(not room.parity for room in study.plan_as(SynthesisPlan).size.rooms)
-    return (
-        *declared_words(study, assumptions),
-        f"{rounds} rounds: all columns, all pairs, then about {round(fmean(one.chosen[0] for one in crowds))} chosen "
-        "tables of two to five columns",
-        *IN_WORDS,
+        parties=tuple(parties),
     )

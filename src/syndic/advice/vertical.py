@@ -12,10 +12,18 @@ import msgspec
 import numpy as np
 
 from syndic.advice.advice import Expected, Recommended, Variant, VariantAdvice, VerticalAdvice
+from syndic.advice.artificial import (
+    CROWDS,
+    IN_WORDS,
+    Codes,
+    distance,
+    forecast_columns,
+    forecast_encoded,
+    forecast_glued,
+    forecast_shares,
+    made_up,
+)
 from syndic.advice.assume import Assumptions, declared_words
-from syndic.advice.vertical_encoded import forecast_encoded
-from syndic.advice.vertical_forecast import forecast_columns, forecast_glued, forecast_shares
-from syndic.advice.vertical_people import CROWDS, IN_WORDS, Codes, distance, made_up
 from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets
 from syndic.kernel import Progress, silent_progress
@@ -57,20 +65,10 @@ def advise_vertical(
 ) -> VerticalAdvice:
     """Predict each vertical method's distance from the data, and recommend one. Arguments are those of `syndic.advise`.
 
-    The study may name any of the methods in `VERTICAL`. Where nothing is assumed of a column, the populations differ.
+    The study, which was checked, names any method in `VERTICAL`. Where nothing is assumed of a column, the populations
+    differ.
     """
-    if not isinstance(study.protocol, VERTICAL) or study.partition != "vertical":
-        raise InputError(
-            f"this prediction is for syntheses of different columns of the same people, not {study.protocol.title}"
-        )
-    study.check()
-    return forecast(study, assumptions or Assumptions(), progress, seed)
-
-
-def forecast(
-    study: Study, assumptions: Assumptions, progress: Progress = silent_progress, seed: int = 0
-) -> VerticalAdvice:
-    """Return the advice on a study that has been checked."""
+    assumptions = assumptions or Assumptions()
     assumptions.check(study.schema)
     studies, left_out = _variants(study)
     if not studies:
@@ -121,7 +119,9 @@ def _simulated(
 ) -> Found:
     """Return distances of every method, of single columns and of a second sample, for every population."""
     domain, found = study.schema.domain, dict[str, list[dict[int, float]]]()
-    sets = {ways: column_sets(domain.names, ways)[:_SETS] for ways in _ways(study)}
+    # three to five columns together, or all if there are fewer
+    few = [ways for ways in WAYS if ways <= len(domain)] or [len(domain)]
+    sets = {ways: column_sets(domain.names, ways)[:_SETS] for ways in few}
     done, total = 0, len(CROWDS) * len(studies)
     for place, crowd in enumerate(CROWDS):
         both = made_up(study.schema, crowd, 2 * _people(study), assumptions, np.random.default_rng([seed, place]))
@@ -192,12 +192,6 @@ def _expected(crowds: list[dict[int, float]]) -> tuple[Expected, ...]:
         )
         for ways in crowds[0]
     )
-
-
-def _ways(study: Study) -> list[int]:
-    """Return the numbers of columns that are compared together: three to five, or all if there are fewer."""
-    columns = len(study.schema.columns)
-    return [ways for ways in WAYS if ways <= columns] or [columns]
 
 
 def _people(study: Study) -> int:

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from syndic.advice import warning
 from syndic.cli import show
-from syndic.cli.groups import example
+from syndic.cli.groups import command
 from syndic.cli.show import JSON, STUDY
-from syndic.cli.study import forecast_line, machine_line, show_fit
+from syndic.cli.study import added_lines, show_fit
 from syndic.errors import InputError, RefusedError
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
@@ -23,7 +23,7 @@ _WORST = 5
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
-@click.command(epilog=example("syndic identity --home clinic"))
+@command("syndic identity --home clinic")
 @HOME
 @JSON
 def identity(folder: Path, as_json: bool) -> None:
@@ -37,15 +37,10 @@ def identity(folder: Path, as_json: bool) -> None:
         show.as_lines(facts)
 
 
-@click.command(
-    epilog=example(
-        "syndic agree study.toml --home clinic",
-        "syndic agree study.toml --home clinic --rehearsal 7 --yes",
-    )
-)
+@command("syndic agree study.toml --home clinic", "syndic agree study.toml --home clinic --rehearsal 7 --yes")
 @STUDY
 @HOME
-@click.option("--expires", default="90d", show_default=True, help="How long the agreement is valid: 12h, 90d or 8w.")
+@click.option("--expires", default="90d", help="How long the agreement is valid: 12h, 90d or 8w.")
 @click.option("--rehearsal", type=int, metavar="SEED", help="Agree to a seeded run. Its output is not private.")
 @click.option("--yes", is_flag=True, help="Agree without being asked.")
 @click.option("--despite-fit", is_flag=True, help="Agree without being asked again if your rows fit the study poorly.")
@@ -71,8 +66,8 @@ def agree(
         fit, unread = own_fit(home, study, seed=rehearsal)
     if not as_json:
         needs = offer.plan.resources
-        here = machine_line(needs.party_bytes or needs.likely_bytes, needs.party_bytes or needs.memory_bytes)
-        click.echo(f"{offer}{here}{forecast_line(warning(study))}")
+        expected, most = needs.party_bytes or needs.likely_bytes, needs.party_bytes or needs.memory_bytes
+        click.echo(f"{offer}{added_lines(expected, most, warning(study))}")
         if fit is not None:
             show_fit(fit, most=_WORST)
     if unread:
@@ -94,7 +89,7 @@ def agree(
     show.as_json_or(text, {"offer": offer, "agreement": agreement, "owner_only": fit}, as_json=as_json)
 
 
-@click.command(epilog=example("syndic receive study.toml --home clinic"))
+@command("syndic receive study.toml --home clinic")
 @STUDY
 @HOME
 @JSON
@@ -107,10 +102,10 @@ def receive(study_file: Path, folder: Path, as_json: bool) -> None:
     _show(home, owner.receive(home, Study.load(study_file)), as_json)
 
 
-@click.command(epilog=example("syndic decline 3f9a --home clinic --why 'not now'"))
+@command("syndic decline 3f9a --home clinic --why 'not now'")
 @click.argument("digest")
 @HOME
-@click.option("--why", default="", help="A reason, for the party's own record.")
+@click.option("--why", default="", show_default=False, help="A reason, for the party's own record.")
 @JSON
 def decline(digest: str, folder: Path, why: str, as_json: bool) -> None:
     """Decline a pending study; nobody is notified.
@@ -127,10 +122,10 @@ def decline(digest: str, folder: Path, why: str, as_json: bool) -> None:
     _show(home, found[0], as_json)
 
 
-@click.command(epilog=example("syndic withdraw 3f9a --home clinic --why 'asked by the privacy officer'"))
+@command("syndic withdraw 3f9a --home clinic --why 'asked by the privacy officer'")
 @click.argument("digest")
 @HOME
-@click.option("--why", default="", help="A reason, kept in the party's own ledger.")
+@click.option("--why", default="", show_default=False, help="A reason, kept in the party's own ledger.")
 @click.option(
     "--restored",
     is_flag=True,
@@ -146,7 +141,7 @@ def withdraw(digest: str, folder: Path, why: str, restored: bool, as_json: bool)
     show.as_json_or(f"agreement to {run} withdrawn; what was spent stays spent", {"withdrawn": run}, as_json=as_json)
 
 
-@click.command(epilog=example("syndic studies --home clinic"))
+@command("syndic studies --home clinic")
 @HOME
 @JSON
 def studies(folder: Path, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
-from syndic.cli.groups import Listed, example
+from syndic.cli.groups import Listed, command, example
 from syndic.cli.show import FOLDER, JSON
 from syndic.console import users
 from syndic.console.access import Proxy, role_of
@@ -15,22 +15,17 @@ from syndic.errors import MissingExtraError
 HOME = show.home("The party folder or the coordinator's folder.")
 
 
-@click.command(epilog=example("syndic console clinic", "syndic console federation --port 9000 --new-secret"))
+@command("syndic console clinic", "syndic console federation --port 9000 --new-secret")
 @FOLDER
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen at. Other machines cannot reach the default.",
-)
-@click.option(
-    "--port", metavar="PORT", type=click.IntRange(1, 65535), default=8765, show_default=True, help="Port to listen at."
-)
+@click.option("--host", default="127.0.0.1", help="Address to listen at. Other machines cannot reach the default.")
+@click.option("--port", metavar="PORT", type=click.IntRange(1, 65535), default=8765, help="Port to listen at.")
 @click.option("--new-secret", is_flag=True, help="Create and print a new token of your account; the old one ends.")
-@click.option("--proxy", metavar="ADDRESS", default="", help="Address of a reverse proxy that signs people in (OIDC).")
-@click.option("--proxy-header", default="X-Forwarded-User", show_default=True, help="Its header with the user's name.")
-@click.option("--url", default="", help="Address in browsers, if --proxy has another: https://console.example.org")
-def console(folder: Path, host: str, port: int, new_secret: bool, proxy: str, proxy_header: str, url: str) -> None:
+@click.option("--proxy", metavar="ADDRESS", help="Address of a reverse proxy that signs people in (OIDC).")
+@click.option("--proxy-header", default="X-Forwarded-User", help="Its header with the user's name.")
+@click.option("--url", help="Address in browsers, if --proxy has another: https://console.example.org")
+def console(
+    folder: Path, host: str, port: int, new_secret: bool, proxy: str | None, proxy_header: str, url: str | None
+) -> None:
     """Show studies, runs and releases in a browser.
 
     FOLDER is a party folder or a coordinator's folder. The first start makes your account an administrator and prints
@@ -41,10 +36,10 @@ def console(folder: Path, host: str, port: int, new_secret: bool, proxy: str, pr
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name).partition(".")[0], "console") from None
     role = role_of(folder)
-    front = Proxy(address=proxy, header=proxy_header, url=url) if proxy or url else None
+    front = Proxy(address=proxy or "", header=proxy_header, url=url or "") if proxy or url else None
     if front is None and not is_loopback(host):
         click.echo("WARNING: other machines can connect to this address, and the connection is not encrypted", err=True)
-    if front is not None and is_loopback(proxy):
+    if front is not None and is_loopback(front.address):
         click.echo("WARNING: every account of this machine can name a user as the proxy does", err=True)
     # a browser may look for this name at another address, where somebody else listens
     host = "127.0.0.1" if host == "localhost" else host
@@ -65,11 +60,10 @@ def user() -> None:
     """Manage the users of a console: readers, owners and administrators."""
 
 
-@user.command(
-    epilog=example(
-        "syndic user add maria --home clinic --role owner",
-        "syndic user add backup --home clinic --role reader --sign-in token",
-    )
+@command(
+    "syndic user add maria --home clinic --role owner",
+    "syndic user add backup --home clinic --role reader --sign-in token",
+    of=user,
 )
 @click.argument("name")
 @HOME
@@ -78,7 +72,6 @@ def user() -> None:
     "--sign-in",
     type=click.Choice(("password", "token", "proxy")),
     default="password",
-    show_default=True,
     help="A typed password, a token for programs and links, or the reverse proxy.",
 )
 def add(name: str, folder: Path, role: UserRole, sign_in: str) -> None:
@@ -97,7 +90,7 @@ def add(name: str, folder: Path, role: UserRole, sign_in: str) -> None:
     click.echo(f"{name} is a user with the role {role}")
 
 
-@user.command("list", epilog=example("syndic user list --home clinic"))
+@command("syndic user list --home clinic", of=user, name="list")
 @HOME
 @JSON
 def list_users(folder: Path, as_json: bool) -> None:
@@ -109,7 +102,7 @@ def list_users(folder: Path, as_json: bool) -> None:
     show.as_table(str(folder), ("name", "role", "signs in with"), (tuple(one.values()) for one in found))
 
 
-@user.command("remove", epilog=example("syndic user remove maria --home clinic"))
+@command("syndic user remove maria --home clinic", of=user, name="remove")
 @click.argument("name")
 @HOME
 def remove_user(name: str, folder: Path) -> None:

@@ -11,11 +11,10 @@ import click
 import msgspec
 
 from syndic.cli import show
-from syndic.cli.groups import example
+from syndic.cli.groups import command
 from syndic.cli.show import JSON, PATH
 from syndic.cli.study import OUT_HELP, facts_of, spendings_of, write_release
 from syndic.data import Table, open_source
-from syndic.document import Document
 from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets, distances
 from syndic.evaluation.rows import kept, pooled, released
@@ -29,20 +28,8 @@ from syndic.study.statement import odds_for
 _TOGETHER = "together"
 
 
-class Gain(Document):
-    """How far a synthetic table is from the rows of all clinics.
-
-    `misplaced` is the share of people in the wrong cell, averaged over all tables of two columns: the mean total
-    variation distance. `rows` is the number of rows behind the table. Both are exact, so for made-up rows only.
-    """
-
-    by: str
-    rows: int
-    misplaced: float
-
-
-@click.command(epilog=example("syndic demo", "syndic demo --runtime local --out my-demo"))
-@click.option("--out", "folder", type=PATH, default=Path("syndic-demo"), show_default=True, help=OUT_HELP)
+@command("syndic demo", "syndic demo --runtime local --out my-demo")
+@click.option("--out", "folder", type=PATH, default=Path("syndic-demo"), help=OUT_HELP)
 @show.runtime("processes")
 @click.option("--files", type=PATH, help="Only write the clinics' tables and their study, to run it yourself.")
 @JSON
@@ -95,8 +82,12 @@ def _write_files(folder: Path) -> list[str]:
     return list(texts)
 
 
-def _gains(study: Study, sources: Mapping[str, Path], joint: Release) -> tuple[Gain, ...]:
-    """Run the same study with each clinic alone, and compare every synthetic table with the rows of all clinics."""
+def _gains(study: Study, sources: Mapping[str, Path], joint: Release) -> list[dict[str, Any]]:
+    """Run the same study with each clinic alone, and compare every synthetic table with the rows of all clinics.
+
+    `misplaced` is the share of people in the wrong cell, averaged over all tables of two columns: the mean total
+    variation distance. `rows` is the number of rows behind the table. Both are exact, so for made-up rows only.
+    """
     tables = {name: Table(study.schema, open_source(path)) for name, path in sources.items()}
     sizes = {name: pooled([table]).size() for name, table in tables.items()}
     releases = {}
@@ -109,10 +100,10 @@ def _gains(study: Study, sources: Mapping[str, Path], joint: Release) -> tuple[G
         {name: released(release.table, study.schema) for name, release in releases.items()},
         column_sets(study.schema.names, 2),
     )
-    return tuple(
-        Gain(by=name, rows=sizes.get(name, sum(sizes.values())), misplaced=fmean(found[name].values()))
+    return [
+        {"by": name, "rows": sizes.get(name, sum(sizes.values())), "misplaced": fmean(found[name].values())}
         for name in releases
-    )
+    ]
 
 
 def _costs(release: Release, ledgers: Mapping[str, list[Spending]]) -> dict[str, str]:
@@ -124,7 +115,7 @@ def _costs(release: Release, ledgers: Mapping[str, list[Spending]]) -> dict[str,
     }
 
 
-def _show(release: Release, gains: tuple[Gain, ...], costs: Mapping[str, Any]) -> None:
+def _show(release: Release, gains: list[dict[str, Any]], costs: Mapping[str, Any]) -> None:
     columns = len(release.study.schema.names)
     click.echo(
         f"Three clinics publish one synthetic table of {columns} columns. No row leaves a clinic.\n\n"
@@ -132,8 +123,8 @@ def _show(release: Release, gains: tuple[Gain, ...], costs: Mapping[str, Any]) -
         f"Share of patients in the wrong cell, mean of the {columns * (columns - 1) // 2} tables of two columns:"
     )
     for gain in gains:
-        name = gain.by if gain.by == _TOGETHER else f"{gain.by} alone"
-        click.echo(f"  {name:<13}{100 * gain.misplaced:5.1f} %   from {gain.rows:,} patients")
+        name = gain["by"] if gain["by"] == _TOGETHER else f"{gain['by']} alone"
+        click.echo(f"  {name:<13}{100 * gain['misplaced']:5.1f} %   from {gain['rows']:,} patients")
     click.echo(
         "Each table has the same epsilon and delta. These shares are exact: they may be\n"
         "shown here only because the patients are made up.\n"

@@ -4,11 +4,12 @@ import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import click
 
 from syndic.cli import show
-from syndic.cli.groups import Listed, example
+from syndic.cli.groups import Listed, command, example
 from syndic.cli.init import numbers, text_of
 from syndic.cli.show import FOLDER, JSON, PATH, STUDY
 from syndic.cli.study import named, show_release, write_release
@@ -26,14 +27,7 @@ from syndic.study import PartyFolder, Study
 from syndic.study.agreement import studies
 from syndic.study.study_folder import write_new
 
-DAYS = click.option(
-    "--days",
-    metavar="DAYS",
-    type=click.IntRange(1),
-    default=365,
-    show_default=True,
-    help="Validity of the certificate.",
-)
+DAYS = click.option("--days", metavar="DAYS", type=click.IntRange(1), default=365, help="Validity of the certificate.")
 _PASSPHRASE = f"Encrypt the new key; asks, or takes the passphrase from {PASSPHRASE}."
 HOME = show.home("The coordinator's folder.")
 
@@ -43,19 +37,12 @@ def coordinator() -> None:
     """Set up and start the server that the parties connect to."""
 
 
-@coordinator.command(
-    "init", epilog=example("syndic coordinator init federation --name health --host study.example.org")
-)
+@command("syndic coordinator init federation --name health --host study.example.org", of=coordinator, name="init")
 @FOLDER
 @click.option("--name", required=True, help="The federation's name: letters, digits, '-' and '_'.")
 @click.option("--host", required=True, help="Name or address at which the parties reach this machine.")
 @click.option(
-    "--port",
-    metavar="PORT",
-    type=click.IntRange(1, 65535),
-    default=8002,
-    show_default=True,
-    help="The one port that the parties connect to.",
+    "--port", metavar="PORT", type=click.IntRange(1, 65535), default=8002, help="The port that parties connect to."
 )
 @DAYS
 @click.option("--passphrase", is_flag=True, help=_PASSPHRASE)
@@ -76,7 +63,7 @@ def coordinator_init(
     click.echo(f"root fingerprint {certificates.fingerprint(root)}")
 
 
-@coordinator.command(epilog=example("syndic coordinator approve request.json --home federation"))
+@command("syndic coordinator approve request.json --home federation", of=coordinator)
 @click.argument("requests", metavar="REQUEST...", type=PATH, nargs=-1, required=True)
 @HOME
 @click.option("--out", "target", type=PATH, help="File for the approval of one request.  [default: beside REQUEST]")
@@ -114,7 +101,7 @@ def _approve(opened: coordinators.Coordinator, request_file: Path, target: Path 
     click.echo(f"wrote {target}: send it to {request.party}, which is now admitted")
 
 
-@coordinator.command("parties", epilog=example("syndic coordinator parties --home federation"))
+@command("syndic coordinator parties --home federation", of=coordinator, name="parties")
 @HOME
 @JSON
 def list_parties(folder: Path, as_json: bool) -> None:
@@ -129,23 +116,22 @@ def list_parties(folder: Path, as_json: bool) -> None:
     click.echo(f'\n[coordinator]\nidentity = "{opened.identity.public}"')
 
 
-@coordinator.command(
-    epilog=example(
-        "syndic coordinator fill draft.toml --home federation --out study.toml",
-        "syndic coordinator fill draft.toml --home federation --columns north=age,sex",
-    )
+@command(
+    "syndic coordinator fill draft.toml --home federation --out study.toml",
+    "syndic coordinator fill draft.toml --home federation --columns north=age,sex",
+    of=coordinator,
 )
 @click.argument("draft_file", metavar="DRAFT", type=PATH)
 @HOME
 @click.option("--people", multiple=True, metavar="PARTY=NUMBER", help="Public number of a party's people.")
 @click.option("--columns", multiple=True, metavar="PARTY=A,B", help="Columns that a party holds, if not all.")
-@click.option("--out", "target", type=PATH, default=Path("study.toml"), show_default=True, help="The new study file.")
+@click.option("--out", "target", type=PATH, default=Path("study.toml"), help="The new study file.")
 def fill(draft_file: Path, folder: Path, people: tuple[str, ...], columns: tuple[str, ...], target: Path) -> None:
     """Add the admitted parties and this coordinator to a study.
 
     DRAFT is a study file, with or without parties: those it names, or else all admitted ones, get their identities.
     """
-    held = {name: one.split(",") for name, one in named(columns, "--columns").items()}
+    held = {name: one.split(",") for name, one in named(columns, "--columns", "A,B").items()}
     opened = coordinators.Coordinator.open(folder)
     text = opened.fill(text_of(draft_file), people=numbers(people), columns=held)
     study = Study.loads(text, draft_file.parent)
@@ -155,7 +141,7 @@ def fill(draft_file: Path, folder: Path, people: tuple[str, ...], columns: tuple
     click.echo(f"wrote {target}: {study.name}, {len(study.parties)} parties, digest {study.digest[:12]}")
 
 
-@coordinator.command(epilog=example("syndic coordinator remove north --home federation"))
+@command("syndic coordinator remove north --home federation", of=coordinator)
 @click.argument("party")
 @HOME
 def remove(party: str, folder: Path) -> None:
@@ -164,7 +150,7 @@ def remove(party: str, folder: Path) -> None:
     click.echo(f"{party} is no longer admitted")
 
 
-@coordinator.command(epilog=example("syndic coordinator renew federation"))
+@command("syndic coordinator renew federation", of=coordinator)
 @FOLDER
 @DAYS
 def renew(folder: Path, days: int) -> None:
@@ -176,12 +162,11 @@ def renew(folder: Path, days: int) -> None:
     click.echo("the server has a new certificate; restart it")
 
 
-@coordinator.command(
-    epilog=example(
-        "syndic coordinator authority federation",
-        "syndic coordinator authority federation --request",
-        "syndic coordinator authority federation --chain chain.pem",
-    )
+@command(
+    "syndic coordinator authority federation",
+    "syndic coordinator authority federation --request",
+    "syndic coordinator authority federation --chain chain.pem",
+    of=coordinator,
 )
 @FOLDER
 @click.option("--request", is_flag=True, help="Write a request that another certificate authority signs.")
@@ -224,7 +209,7 @@ def _new(wanted: bool) -> str:
     return str(click.prompt("New passphrase", hide_input=True, confirmation_prompt=True))
 
 
-@coordinator.command(epilog=example("syndic coordinator start federation"))
+@command("syndic coordinator start federation", of=coordinator)
 @FOLDER
 def start(folder: Path) -> None:
     """Run the server in the foreground; stop it with Ctrl-C."""
@@ -242,7 +227,7 @@ def party() -> None:
     """Set up a party folder and its connection to a coordinator."""
 
 
-@party.command("init", epilog=example("syndic party init clinic --name north"))
+@command("syndic party init clinic --name north", of=party, name="init")
 @FOLDER
 @click.option("--name", required=True, help="The party's name in study files.")
 @click.option("--renew", is_flag=True, help="Request a new certificate. The old one stays valid until then.")
@@ -264,7 +249,7 @@ def party_init(folder: Path, name: str, renew: bool, source: Path | None, cap: s
     click.echo(f"identity     {PublicIdentity.read(request.identity).fingerprint}")
 
 
-@party.command(epilog=example("syndic party accept approval-north.json --home clinic"))
+@command("syndic party accept approval-north.json --home clinic", of=party)
 @click.argument("approval_file", metavar="APPROVAL", type=PATH)
 @show.home("The party folder.")
 def accept(approval_file: Path, folder: Path) -> None:
@@ -279,9 +264,7 @@ def accept(approval_file: Path, folder: Path) -> None:
     click.echo(f"root fingerprint {certificates.fingerprint(root)}: compare it with the coordinator by telephone")
 
 
-@click.command(
-    epilog=example("syndic join clinic", "syndic join clinic --approval approval-north.json --agree study.toml")
-)
+@command("syndic join clinic", "syndic join clinic --approval approval-north.json --agree study.toml")
 @FOLDER
 @click.option("--approval", type=PATH, help="First accept this approval, as `syndic party accept` does.")
 @click.option("--agree", "study_file", type=PATH, help="First decide about this study, as `syndic agree` does.")
@@ -297,18 +280,13 @@ def join(context: click.Context, folder: Path, approval: Path | None, study_file
     if study_file is not None:
         from syndic.cli.agree import agree  # noqa: PLC0415  # a site that only answers needs no forecasts
 
-        if yes:
-            _check_undecided(folder, study_file)
+        study = Study.load(study_file)
+        for one in studies(PartyFolder(folder=folder)) if yes else ():
+            # a command that starts again by itself must not say yes after a no
+            if one.run == study.digest and one.state in {"declined", "withdrawn"}:
+                raise RefusedError(f"{study.name} is {one.state}: only `syndic agree` can change that")
         context.invoke(agree, study_file=study_file, folder=folder, yes=yes)
     _join(folder)
-
-
-def _check_undecided(folder: Path, study_file: Path) -> None:
-    """Refuse if the owner said no: a command that starts again by itself must not say yes."""
-    study = Study.load(study_file)
-    for one in studies(PartyFolder(folder=folder)):
-        if one.run == study.digest and one.state in {"declined", "withdrawn"}:
-            raise RefusedError(f"{study.name} is {one.state}: only `syndic agree` can change that")
 
 
 def _join(folder: Path) -> None:
@@ -330,33 +308,17 @@ def _join(folder: Path) -> None:
         sys.exit(run_site(parties.workspace_of(folder), approval.party))
 
 
-@click.command(epilog=example("syndic run study.toml --home federation --out run"))
+@command("syndic run study.toml --home federation --out run")
 @STUDY
 @HOME
-@click.option(
-    "--out", "target", type=PATH, default=Path("syndic-run"), show_default=True, help="Folder for the release."
-)
+@click.option("--out", "target", type=PATH, default=Path("syndic-run"), help="Folder for the release.")
 @click.option("--rehearsal", type=int, metavar="SEED", help="Run the rehearsal that was agreed to. It is not private.")
-@click.option(
-    "--seconds", metavar="SECONDS", default=600.0, show_default=True, help="Time limit for each step of a party."
-)
-@click.option(
-    "--patience", metavar="SECONDS", default=60.0, show_default=True, help="Time that a party may be disconnected."
-)
+@click.option("--seconds", metavar="SECONDS", default=600.0, help="Time limit for each step of a party.")
+@click.option("--patience", metavar="SECONDS", default=60.0, help="Time that a party may be disconnected.")
 @click.option("--replies", type=PATH, help="File for all signed replies, to recompute the release from.")
 @click.option("--serve", is_flag=True, help="Also run the server, until the study ends.")
 @JSON
-def run(  # noqa: PLR0913, PLR0917  # every option is a parameter
-    study_file: Path,
-    folder: Path,
-    target: Path,
-    rehearsal: int | None,
-    seconds: float,
-    patience: float,
-    replies: Path | None,
-    serve: bool,
-    as_json: bool,
-) -> None:
+def run(study_file: Path, folder: Path, target: Path, serve: bool, as_json: bool, **options: Any) -> None:
     """Run a study with the connected parties.
 
     The same command continues a run that was interrupted.
@@ -364,20 +326,12 @@ def run(  # noqa: PLR0913, PLR0917  # every option is a parameter
     study = Study.load(study_file)
     serving = coordinators.serving(coordinators.Coordinator.open(folder)) if serve else nullcontext()
     with serving, show.progress_bar(f"run {study.name}", shown=not as_json) as progress:
-        release = run_study(
-            study,
-            folder=folder,
-            rehearsal=rehearsal,
-            progress=progress,
-            seconds=seconds,
-            patience=patience,
-            replies=replies,
-        )
+        release = run_study(study, folder=folder, progress=progress, **options)
         files = write_release(release, target)
     show_release(release, files, as_json=as_json)
 
 
-@click.command(epilog=example("syndic doctor clinic", "syndic doctor clinic --study study.toml"))
+@command("syndic doctor clinic", "syndic doctor clinic --study study.toml")
 @FOLDER
 @click.option("--study", "study_file", type=PATH, help="Also check whether this study could run.")
 @JSON

@@ -1,6 +1,7 @@
 """Groups of commands whose help lists every command with its whole first sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -13,6 +14,12 @@ def sentence_of(command: click.Command) -> str:
 def example(*lines: str) -> str:
     """Return the end of a command's help: one or more commands to type."""
     return "\b\n" + "\n".join(["Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)])
+
+
+def command(*examples: str, name: str | None = None, of: Any = click) -> Callable[[Callable[..., None]], click.Command]:
+    """Return the decorator that makes a function a command, alone or `of` a group, with commands to type."""
+    found: Callable[[Callable[..., None]], click.Command] = of.command(name, epilog=example(*examples))
+    return found
 
 
 class Listed(click.Group):

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
-from syndic.cli.groups import example
+from syndic.cli.groups import command
 from syndic.cli.show import PATH
+from syndic.cli.study import named
 from syndic.data.dictionary import read_dictionary, read_metadata
 from syndic.errors import InputError, RefusedError
 from syndic.study.draft import Draft, draft
@@ -15,12 +16,7 @@ from syndic.study.draft_text import Unconfirmed, confirm, read_value, unconfirme
 from syndic.study.study_folder import write_new
 
 
-@click.command(
-    epilog=example(
-        "syndic init north=north.csv south=south.csv",
-        "syndic init --confirm study.draft.toml --out study.toml",
-    )
-)
+@command("syndic init north=north.csv south=south.csv", "syndic init --confirm study.draft.toml --out study.toml")
 @click.argument("files", metavar="[PARTY=]FILE...", nargs=-1)
 @click.option("--target", metavar="COLUMN", help="Column, such as a label, whose relations matter most.")
 @click.option("--dictionary", type=PATH, help="Public data dictionary: CSV of name, kind, lower, upper, values, bins.")
@@ -58,37 +54,27 @@ def init(
     known = [*(read_dictionary(dictionary) if dictionary else ()), *(read_metadata(metadata) if metadata else ())]
     beside = out.parent if dictionary and dictionary.parent.resolve() == out.parent.resolve() else None
     with show.progress_bar("read the files", shown=True):
-        made = draft(_parties(files), target=target, declared=known, people=numbers(people), folder=beside)
+        parties = named(tuple(map(_with_party, files)), "FILE")
+        made = draft(parties, target=target, declared=known, people=numbers(people), folder=beside)
     write_new(out, made.toml())
     _show(made)
     click.echo(f"wrote {out}: private. {_count(len(made.unconfirmed))} read from rows")
     click.echo(f"next: syndic init --confirm {out} --out study.toml")
 
 
-def _parties(files: tuple[str, ...]) -> dict[str, str]:
-    """Return the files by party; a file without a party's name gives its own."""
-    found: dict[str, str] = {}
-    for file in files:
-        name, equals, path = file.partition("=")
-        if not equals:
-            name, path = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(file).name.partition(".")[0])[:64], file
-        if not name or not path:
-            raise InputError(f"{file}: write it as PARTY=FILE")
-        if name in found:
-            raise InputError(f"party '{name}' is given twice: write PARTY=FILE")
-        found[name] = path
-    return found
+def _with_party(file: str) -> str:
+    """Return PARTY=FILE; a file without a party's name gives its own."""
+    own = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(file).name.partition(".")[0])[:64]
+    return file if "=" in file else f"{own}={file}"
 
 
 def numbers(people: tuple[str, ...]) -> dict[str, int]:
     """Return the numbers of people that were given as PARTY=NUMBER, by party."""
-    found = {}
-    for one in people:
-        name, _, number = one.partition("=")
-        if not name or not number.isascii() or not number.isdecimal() or len(number) > 15 or int(number) < 1:
-            raise InputError(f"--people {one}: write it as PARTY=NUMBER")
-        found[name] = int(number)
-    return found
+    found = named(people, "--people", "NUMBER")
+    for name, number in found.items():
+        if not re.fullmatch("[0-9]{1,15}", number) or int(number) < 1:
+            raise InputError(f"--people {name}={number}: write it as PARTY=NUMBER")
+    return {name: int(number) for name, number in found.items()}
 
 
 def text_of(path: Path) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
-from syndic.cli.groups import Listed, example
+from syndic.cli.groups import Listed, command, example
 from syndic.cli.show import FOLDER, JSON, PATH
 from syndic.document import to_json
 from syndic.errors import InputError
@@ -21,12 +21,11 @@ def ledger() -> None:
     """Read, verify or export a party's privacy ledger."""
 
 
-@ledger.command(
-    "show",
-    epilog=example(
-        "syndic ledger show run/parties/north/ledger.sqlite",
-        "syndic ledger show run/parties/north/ledger.sqlite --calls",
-    ),
+@command(
+    "syndic ledger show run/parties/north/ledger.sqlite",
+    "syndic ledger show run/parties/north/ledger.sqlite --calls",
+    of=ledger,
+    name="show",
 )
 @LEDGER
 @click.option("--calls", is_flag=True, help="Also show every call that was answered or refused.")
@@ -64,11 +63,10 @@ def show_entries(file: Path, calls: bool, as_json: bool) -> None:
         _show_entry(entry)
 
 
-@ledger.command(
-    epilog=example(
-        "syndic ledger verify run/parties/north/ledger.sqlite",
-        "syndic ledger verify ledger.sqlite --published 4378ae6feef4...",
-    )
+@command(
+    "syndic ledger verify run/parties/north/ledger.sqlite",
+    "syndic ledger verify ledger.sqlite --published 4378ae6feef4...",
+    of=ledger,
 )
 @LEDGER
 @click.option("--published", metavar="DIGEST", help="A head that was published or countersigned earlier.")
@@ -82,7 +80,7 @@ def verify(file: Path, published: str | None, as_json: bool) -> None:
     show.as_json_or(text, facts, as_json=as_json)
 
 
-@ledger.command(epilog=example("syndic ledger export run/parties/north/ledger.sqlite ledger.csv"))
+@command("syndic ledger export run/parties/north/ledger.sqlite ledger.csv", of=ledger)
 @LEDGER
 @click.argument("target", type=PATH)
 def export(file: Path, target: Path) -> None:
@@ -95,7 +93,7 @@ def export(file: Path, target: Path) -> None:
     click.echo(f"wrote {target}")
 
 
-@click.command(epilog=example("syndic log clinic", "syndic log clinic --json | jq 'select(.allowed | not)'"))
+@command("syndic log clinic", "syndic log clinic --json | jq 'select(.allowed | not)'")
 @FOLDER
 @click.option("--published", metavar="DIGEST", help="A head that was noted elsewhere.")
 @click.option("--json", "as_json", is_flag=True, help="Print the lines of the file, JSON for programs.")

@@ -32,7 +32,7 @@ Exit status:
 # who types a verb, and the file that the verb is in
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Try": {"demo": "demo", "simulate": "study"},
-    "Write a study": {"init": "init", "plan": "study", "advise": "advise", "json-schema": "study"},
+    "Write a study": {"init": "init", "plan": "study", "advise": "study", "json-schema": "study"},
     "Data owner": {
         "identity": "agree",
         "party": "federation",
@@ -90,7 +90,7 @@ class _Verbs(Listed):
         return found
 
 
-@click.group(cls=_Verbs, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Verbs, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(__version__, prog_name="syndic")
 def cli() -> None:
     """Publish a joint result from tables that must not be pooled.

@@ -1,30 +1,20 @@
 """`report`, `interval`, `evaluate`, `compare`, `recompute`, `export`: what can be done with a release."""
 
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from syndic.cli import show
-from syndic.cli.groups import example
+from syndic.cli.groups import command
 from syndic.cli.show import FOLDER, JSON, PATH
 from syndic.cli.study import named
 from syndic.errors import InputError, IntegrityError
 from syndic.study import Release, Study, verify
 from syndic.study.differences import differences
 
-if TYPE_CHECKING:
-    from syndic.report import About
 
-
-@click.command(
-    epilog=example(
-        "syndic report run",
-        "syndic report run --party north --source north.csv --ledger ledger.sqlite",
-    )
-)
+@command("syndic report run", "syndic report run --party north --source north.csv --ledger ledger.sqlite")
 @FOLDER
 @click.option(
     "--out", "path", type=PATH, help="File to write.  [default: FOLDER/report.html, or owner-report-PARTY.html]"
@@ -58,15 +48,13 @@ def report(
     show.as_json_or(text, facts, as_json=as_json)
 
 
-@click.command(
-    epilog=example(
-        "syndic interval run 'mean(age)' 'mean(ill, given=smoker)'",
-        "syndic interval run 'logistic(ill, age, sex)' --confidence 0.9 --json",
-    )
+@command(
+    "syndic interval run 'mean(age)' 'mean(ill, given=smoker)'",
+    "syndic interval run 'logistic(ill, age, sex)' --confidence 0.9 --json",
 )
 @FOLDER
 @click.argument("questions", nargs=-1, required=True, metavar="QUESTION...")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="How often intervals cover.")
+@click.option("--confidence", type=float, default=0.95, help="How often intervals cover.")
 @JSON
 def interval(folder: Path, questions: tuple[str, ...], confidence: float, as_json: bool) -> None:
     """Answer questions from a release with intervals. Reads no row and spends nothing.
@@ -79,11 +67,9 @@ def interval(folder: Path, questions: tuple[str, ...], confidence: float, as_jso
     show.as_json_or("\n".join(map(str, found)), found, as_json=as_json)
 
 
-@click.command(
-    epilog=example(
-        "syndic evaluate run -s north=north.csv -s south=south.csv",
-        "syndic evaluate run -s north=north.csv --target smoker --out mine.html",
-    )
+@command(
+    "syndic evaluate run -s north=north.csv -s south=south.csv",
+    "syndic evaluate run -s north=north.csv --target smoker --out mine.html",
 )
 @FOLDER
 @show.sources("A party's real rows: .csv, .parquet, .arrow or its party.toml. For some or all parties.")
@@ -91,18 +77,10 @@ def interval(folder: Path, questions: tuple[str, ...], confidence: float, as_jso
     "--target", metavar="COLUMN", help="Column to predict; default: the study's, else the last of two values."
 )
 @click.option("--full", is_flag=True, help="All scores: private baselines, more models and sets. Takes minutes.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of splits, resamples and baselines.")
+@click.option("--seed", type=int, default=1, help="Seed of splits, resamples and baselines.")
 @click.option("--out", "target_file", metavar="FILE", type=PATH, help="Also write a .json, .txt or .html file.")
 @JSON
-def evaluate(
-    folder: Path,
-    sources: tuple[str, ...],
-    target: str | None,
-    full: bool,
-    seed: int,
-    target_file: Path | None,
-    as_json: bool,
-) -> None:
+def evaluate(folder: Path, sources: tuple[str, ...], target_file: Path | None, as_json: bool, **options: Any) -> None:
     """Compare a release with real rows, for their owner only.
 
     Scores the release in FOLDER beside baselines, in seconds; notes say what was sampled. Adds no noise and
@@ -116,14 +94,14 @@ def evaluate(
         check_target(target_file)
     with show.progress_bar("evaluate", shown=not as_json) as progress:
         release = Release.load(folder)
-        evaluation = evaluate_release(release, named(sources), seed=seed, target=target, full=full, progress=progress)
+        evaluation = evaluate_release(release, named(sources), progress=progress, **options)
     show.as_json_or(evaluation, evaluation, as_json=as_json)
     if target_file is not None:
         evaluation.write(target_file)
         click.echo(f"wrote {target_file}", err=as_json)
 
 
-@click.command(epilog=example("syndic compare run-2025 run-2026"))
+@command("syndic compare run-2025 run-2026")
 @click.argument("first", type=PATH)
 @click.argument("second", type=PATH)
 @JSON
@@ -146,7 +124,7 @@ def compare(first: Path, second: Path, as_json: bool) -> None:
     )
 
 
-@click.command(epilog=example("syndic recompute run --replies replies"))
+@command("syndic recompute run --replies replies")
 @FOLDER
 @click.option("--replies", required=True, type=PATH, help="The file that `syndic run --replies` wrote.")
 @click.option("--rehearsal", type=int, metavar="SEED", help="The seed, if the run was a rehearsal.")
@@ -162,11 +140,9 @@ def recompute(folder: Path, replies: Path, rehearsal: int | None) -> None:
     click.echo("every published file follows from the signed replies")
 
 
-@click.command(
-    epilog=example(
-        "syndic export run --about about.toml --croissant croissant.json",
-        "syndic export study.toml --dossier dossier --audit audit.json",
-    )
+@command(
+    "syndic export run --about about.toml --croissant croissant.json",
+    "syndic export study.toml --dossier dossier --audit audit.json",
 )
 @click.argument("folder", metavar="RUN", type=PATH)
 @click.option("--about", "words", type=PATH, help="Who publishes it, where and what for: .toml or .json.")
@@ -183,7 +159,7 @@ def export(folder: Path, words: Path | None, as_json: bool, **given: Path | None
     RUN is the folder of a release; for --dossier also a study file, before the run. Reads no row.
     """
     # other verbs need no catalogue
-    from syndic.report import About  # noqa: PLC0415
+    from syndic.report import About, write_catalogue  # noqa: PLC0415
     from syndic.report.dossier import Attacks, Case, write_dossier  # noqa: PLC0415
 
     dossier, audit, log = given.pop("dossier"), given.pop("audit"), given.pop("log")
@@ -191,8 +167,13 @@ def export(folder: Path, words: Path | None, as_json: bool, **given: Path | None
     if not catalogues and dossier is None:
         raise InputError("nothing to write: give --registry, --croissant, --healthdcat or --dossier")
     about = None if words is None else About.load(words)
+    written: list[Path] = []
     with show.progress_bar("export", shown=not as_json):
-        written = _catalogues(folder, about, catalogues)
+        if catalogues:
+            if about is None:
+                raise InputError("catalogues ask who publishes the release: give --about FILE")
+            release = Release.load(folder)
+            written += [write_catalogue(kind, release, folder, about, path) for kind, path in catalogues.items()]
         if dossier is not None:
             case = Case.load(folder, about=about, attacks=None if audit is None else Attacks.load(audit), log_of=log)
             written += write_dossier(case, dossier)
@@ -201,19 +182,3 @@ def export(folder: Path, words: Path | None, as_json: bool, **given: Path | None
         lines.append(f"a HealthDCAT-AP catalogue also requires {', '.join(about.missing_for_health)} in {words}")
     digest = Study.load(folder / "study.json" if folder.is_dir() else folder).digest
     show.as_json_or("\n".join(lines), {"files": list(map(str, written)), "digest": digest}, as_json=as_json)
-
-
-def _catalogues(folder: Path, about: "About | None", wanted: Mapping[str, Path]) -> list[Path]:
-    from syndic.report import write_croissant, write_healthdcat, write_registry  # noqa: PLC0415  # as above
-
-    if not wanted:
-        return []
-    if about is None:
-        raise InputError("catalogues ask who publishes the release: give --about FILE")
-    release = Release.load(folder)
-    writers = {
-        "registry": partial(write_registry, release, about),
-        "croissant": partial(write_croissant, release, folder, about),
-        "healthdcat": partial(write_healthdcat, release, about),
-    }
-    return [writers[kind](path) for kind, path in wanted.items()]

@@ -41,7 +41,6 @@ def runtime(default: str) -> Callable[[Command], Command]:
         "--runtime",
         type=click.Choice(["local", "processes"]),
         default=default,
-        show_default=True,
         help="All parties in one process, or one process for each party.",
     )
 
@@ -65,11 +64,8 @@ def as_lines(content: Mapping[str, Any]) -> None:
 
 def wrapped(start: str, text: str) -> None:
     """Print a text after `start`, in lines that fit the terminal; later lines are indented by as much."""
-    room = max(shutil.get_terminal_size().columns, len(start) + _NARROWEST) - len(start)
-    first, *others = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
-    click.echo(f"{start}{first}".rstrip())
-    for line in others:
-        click.echo(" " * len(start) + line)
+    room, later = max(shutil.get_terminal_size().columns, len(start) + _NARROWEST), " " * len(start)
+    click.echo(textwrap.fill(text, room, initial_indent=start, subsequent_indent=later, break_on_hyphens=False))
 
 
 def as_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:

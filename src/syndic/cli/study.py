@@ -1,4 +1,4 @@
-"""`plan`, `simulate`, `json-schema`: what is done with a study file on one machine."""
+"""`plan`, `simulate`, `advise`, `json-schema`: what is done with a study file on one machine."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from syndic.advice import warning
+from syndic.advice import Assumptions, warning
+from syndic.advice import advise as advise_on
 from syndic.cli import show
-from syndic.cli.groups import example
+from syndic.cli.groups import command
 from syndic.cli.show import JSON, PATH, STUDY
 from syndic.data import Schema
 from syndic.document import json_schema as json_schema_of
@@ -24,12 +25,11 @@ from syndic.study.draft_text import unconfirmed
 from syndic.study.fit import COLUMN_HEAD, Fit, fit_of
 from syndic.study.fit_people import BOUND_HEAD, FORM_HEAD
 from syndic.study.machine import machine_in_words
-from syndic.study.simulate import RuntimeName
 
 OUT_HELP = "Folder for the release and the parties' folders."
 
 
-@click.command(epilog=example("syndic plan study.toml", "syndic plan study.toml -s north=north.csv"))
+@command("syndic plan study.toml", "syndic plan study.toml -s north=north.csv")
 @STUDY
 @show.sources("Also compare a party's own rows with the study. Private output: nothing is written or sent.")
 @JSON
@@ -39,7 +39,12 @@ def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
     Spends nothing, and reads no row without --source. Ends with status 2 if the study cannot run.
     """
     study, files = Study.load(study_file), named(sources)
-    _warn_of_draft(study_file)
+    if count := len(unconfirmed(study_file.read_text(encoding="utf-8", errors="replace"))):
+        click.echo(
+            f"warning: {study_file.name} is a private draft: {count} values were read from rows and are not confirmed. "
+            f"Do not share it. Next: syndic init --confirm {study_file}",
+            err=True,
+        )
     unknown = [name for name in files if name not in {party.name for party in study.parties}]
     if unknown:
         raise InputError(f"--source: the study has no party called {', '.join(unknown)}")
@@ -51,22 +56,20 @@ def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
     parties = "1 party" if len(names) == 1 else f"{len(names)} parties"
     valid = f"{study_file.name} is valid: {study.name}, {parties}\ndigest {study.digest}"
     facts = {**to_builtins(planned), "parties": names, "warning": told, **({"owner_only": fits} if fits else {})}
-    here = machine_line(planned.resources.likely_bytes, planned.resources.memory_bytes)
-    show.as_json_or(f"{planned}{here}{forecast_line(told)}\n\n{valid}", facts, as_json=as_json)
+    added = added_lines(planned.resources.likely_bytes, planned.resources.memory_bytes, told)
+    show.as_json_or(f"{planned}{added}\n\n{valid}", facts, as_json=as_json)
     if not as_json:
         for fit in fits.values():
             show_fit(fit)
 
 
-@click.command(
-    epilog=example(
-        "syndic simulate study.toml -s north=north.csv -s south=south.csv --out run",
-        "syndic simulate study.toml -s north=clinic/party.toml -s south=south.csv",
-    )
+@command(
+    "syndic simulate study.toml -s north=north.csv -s south=south.csv --out run",
+    "syndic simulate study.toml -s north=clinic/party.toml -s south=south.csv",
 )
 @STUDY
 @show.sources("A party's rows: .csv, .parquet, .arrow or its party.toml. Once for each party.")
-@click.option("--out", "folder", type=PATH, default=Path("syndic-run"), show_default=True, help=OUT_HELP)
+@click.option("--out", "folder", type=PATH, default=Path("syndic-run"), help=OUT_HELP)
 @show.runtime("local")
 @click.option("--seed", type=int, help="Seed for a reproducible run. Its output is not private and says so.")
 @click.option(
@@ -74,29 +77,68 @@ def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
     metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
     default=600.0,
-    show_default=True,
     help="Time limit for each step of a party. Ignored by the local runtime.",
 )
 @JSON
-def simulate(
-    study_file: Path,
-    sources: tuple[str, ...],
-    folder: Path,
-    runtime: RuntimeName,
-    seed: int | None,
-    seconds: float,
-    as_json: bool,
-) -> None:
+def simulate(study_file: Path, sources: tuple[str, ...], folder: Path, as_json: bool, **options: Any) -> None:
     """Run a study with all parties on this machine.
 
     Writes the release, its statement and report, and every party's ledger. The same command continues a run that was
     stopped.
     """
     study = Study.load(study_file)
-    run_and_show(study, named(sources), folder=folder, runtime=runtime, seed=seed, seconds=seconds, as_json=as_json)
+    with show.progress_bar(f"simulate {study.name}", shown=not as_json) as progress:
+        release = run_simulation(study, named(sources), folder=folder, progress=progress, **options)
+        files = write_release(release, folder)
+    costs = {party.name: price_of(study, party.name) for party in study.parties}
+    show_release(release, files, as_json=as_json, ledgers=spendings_of(study, folder), costs=costs)
 
 
-@click.command("json-schema", epilog=example("syndic json-schema study > study.schema.json"))
+@command(
+    "syndic advise study.toml",
+    "syndic advise study.toml --task mean:age --assume age.mean=44",
+    "syndic advise study.toml --task classify:diabetes --assume r2=0.2",
+    "syndic advise study.toml --wider 1.5",
+)
+@STUDY
+@click.option(
+    "--task",
+    "tasks",
+    multiple=True,
+    metavar="KIND:COLUMN",
+    help="Purpose of the release: mean, shares, linear or classify. May be repeated.",
+)
+@click.option(
+    "--assume",
+    "assumed",
+    multiple=True,
+    metavar="KEY=VALUE|FILE",
+    help="Assumption about the people: age.mean=44, age.sd=12, colour.shares=5/3/2, r2=0.2 or a .toml file. "
+    "May be repeated.",
+)
+@click.option(
+    "--wider",
+    type=float,
+    metavar="TIMES",
+    help="Find the smallest epsilon at which no interval is more than so many times as wide as on pooled rows.",
+)
+@JSON
+def advise(
+    study_file: Path, tasks: tuple[str, ...], assumed: tuple[str, ...], wider: float | None, as_json: bool
+) -> None:
+    """Predict whether sharing is worth its cost.
+
+    Compares each party alone, all parties together, and pooled rows without privacy; or the methods that could be used;
+    or says what noise does to what is published. Reads no row and spends nothing.
+    """
+    study = Study.load(study_file)
+    with show.progress_bar("predict errors", shown=not as_json) as progress:
+        assumptions = Assumptions.of(assumed)
+        advice = advise_on(study, tasks=tasks or None, assumptions=assumptions, wider=wider, progress=progress)
+    show.as_json_or(advice, advice, as_json=as_json)
+
+
+@command("syndic json-schema study > study.schema.json", name="json-schema")
 @click.argument("document", type=click.Choice(["study", "columns", "party"]))
 def json_schema(document: str) -> None:
     """Print the JSON Schema of study, column or party files."""
@@ -104,46 +146,11 @@ def json_schema(document: str) -> None:
     show.as_json(json_schema_of(kinds[document]))
 
 
-def machine_line(expected: int, most: int) -> str:
-    """Return the line of a plan that says whether this machine has the memory for it, or nothing."""
-    told = machine_in_words(expected, most)
-    return f"\n  this machine has {told}" if told else ""
-
-
-def forecast_line(told: str) -> str:
-    """Return the line of a plan that warns of a poor forecast, or nothing."""
-    return f"\n  WARNING      the forecast is {told}" if told else ""
-
-
-def _warn_of_draft(study_file: Path) -> None:
-    """Say how many values of a study file are marked as read from rows."""
-    count = len(unconfirmed(study_file.read_text(encoding="utf-8", errors="replace")))
-    if count:
-        click.echo(
-            f"warning: {study_file.name} is a private draft: {count} values were read from rows and are not confirmed. "
-            f"Do not share it. Next: syndic init --confirm {study_file}",
-            err=True,
-        )
-
-
-def run_and_show(
-    study: Study,
-    sources: dict[str, str],
-    *,
-    folder: Path,
-    runtime: RuntimeName,
-    seed: int | None,
-    as_json: bool,
-    seconds: float = 600.0,
-) -> None:
-    """Simulate, write the release, and show it with the state of each ledger."""
-    with show.progress_bar(f"simulate {study.name}", shown=not as_json) as progress:
-        release = run_simulation(
-            study, sources, seed=seed, runtime=runtime, folder=folder, progress=progress, seconds=seconds
-        )
-        files = write_release(release, folder)
-    costs = {party.name: price_of(study, party.name) for party in study.parties}
-    show_release(release, files, as_json=as_json, ledgers=spendings_of(study, folder), costs=costs)
+def added_lines(expected: int, most: int, told: str) -> str:
+    """Return the lines of a plan on whether this machine has the memory for it, and on a poor forecast."""
+    here = machine_in_words(expected, most)
+    lines = f"\n  this machine has {here}" if here else ""
+    return f"{lines}\n  WARNING      the forecast is {told}" if told else lines
 
 
 def write_release(release: Release, folder: Path) -> list[Path]:
@@ -219,14 +226,14 @@ def show_fit(fit: Fit, *, most: int | None = None) -> None:
         show.wrapped("  LOOK AT  ", text)
 
 
-def named(sources: tuple[str, ...], option: str = "--source") -> dict[str, str]:
-    """Return what was given as PARTY=FILE, or as another option's PARTY=..., by party."""
-    files: dict[str, str] = {}
-    for source in sources:
-        name, equals, path = source.partition("=")
-        if not equals or not name or not path:
-            raise InputError(f"{option} {source}: write it as PARTY={'FILE' if option == '--source' else '...'}")
-        if name in files:
-            raise InputError(f"{option}: party '{name}' is given twice")
-        files[name] = path
-    return files
+def named(texts: tuple[str, ...], option: str = "--source", what: str = "FILE") -> dict[str, str]:
+    """Return what was given as PARTY=FILE, or as PARTY= something else, by party."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name or not value:
+            raise InputError(f"{option} {text}: write it as PARTY={what}")
+        if name in found:
+            raise InputError(f"{option}: party '{name}' is given twice: write PARTY={what}")
+        found[name] = value
+    return found

@@ -8,12 +8,13 @@ import ipaddress
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 from syndic.console import users
 from syndic.console.users import User
@@ -61,17 +62,8 @@ class SignIn:
         Raises:
             RefusedError: if the name must wait, or too many others try to sign in now.
         """
-        if not self._places.acquire(blocking=False):
-            raise RefusedError(_BUSY)
-        try:
-            if not self._lock.acquire(timeout=_BUSY_SECONDS):
-                raise RefusedError(_BUSY)
-            try:
-                return self._user(_digest(name.lower()), name, password)
-            finally:
-                self._lock.release()
-        finally:
-            self._places.release()
+        with _held(self._places, blocking=False), _held(self._lock, timeout=_BUSY_SECONDS):
+            return self._user(_digest(name.lower()), name, password)
 
     def _user(self, key: str, name: str, password: str) -> User | None:
         failed, last = self._failures.get(key, (0, 0.0))
@@ -86,6 +78,16 @@ class SignIn:
             del self._failures[min(self._failures, key=lambda each: self._failures[each][1])]
         self._failures[key] = (failed + 1, time.monotonic())
         return None
+
+
+@contextmanager
+def _held(lock: Any, **how: Any) -> Iterator[None]:
+    if not lock.acquire(**how):
+        raise RefusedError(_BUSY)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @cache
@@ -132,11 +134,6 @@ class Proxy:
     url: str
 
     def __post_init__(self) -> None:
-        """Check all three.
-
-        Raises:
-            InputError: if one cannot be what it should be.
-        """
         try:
             ipaddress.ip_address(self.address)
         except ValueError:

@@ -133,11 +133,6 @@ def choices(folder: Path) -> Choices:
     return Choices(sources=tuple(_files(folder, _ROWS)), dictionaries=tuple(_files(folder, _DICTIONARIES)))
 
 
-def has_draft(folder: Path) -> bool:
-    """Return whether the party folder has a draft."""
-    return (folder / DRAFT).is_file()
-
-
 def make(folder: Path, asked: Make) -> DraftView:
     """Draft a study from the party's rows, as `syndic init` does."""
     party = PartyFolder(folder=folder).owner().name
@@ -151,11 +146,14 @@ def view(folder: Path, source: str = "") -> DraftView:
     """Return the draft, and how the rows fit it."""
     text = _text(folder)
     rows = _source(folder, source)
-    found, unread, left_out = None, "", {}
+    found, unread, left_out = None, "", dict[str, str]()
     try:
         names, study = rows.names(), Study.loads(text)
         used = {*study.schema.names, *study.schema.inputs}
-        left_out = {name: _reason(text, name) for name in dict.fromkeys(names) if name not in used}
+        for name in [name for name in dict.fromkeys(names) if name not in used]:
+            start = f"{LEFT_OUT}{printable(name)}: "
+            why = (line.removeprefix(start) for line in text.split("\n") if line.startswith(start))
+            left_out[name] = next(why, "")
         common = [column.name for column in study.schema.columns if set(column.inputs) <= set(names)]
         if common:
             found = fit(study.schema.select(common), rows, unit=study.unit if study.unit.person in names else None)
@@ -183,11 +181,6 @@ def edit(folder: Path, asked: Edit) -> DraftView:
         text = with_values(text, section, asked.values)
     write_whole(folder / DRAFT, text.encode())
     return view(folder, asked.source)
-
-
-def discard(folder: Path) -> None:
-    """Remove the draft."""
-    (folder / DRAFT).unlink(missing_ok=True)
 
 
 def confirm_draft(folder: Path, asked: Confirm) -> Written:
@@ -277,11 +270,6 @@ def _found(folder: Path, name: str, endings: tuple[str, ...]) -> Path:
 
 def _source(folder: Path, name: str) -> Source:
     return open_source(_found(folder, name, _ROWS) if name else PartyFolder(folder=folder).owner().source)
-
-
-def _reason(text: str, name: str) -> str:
-    start = f"{LEFT_OUT}{printable(name)}: "
-    return next((line.removeprefix(start) for line in text.split("\n") if line.startswith(start)), "")
 
 
 def _kind(section: Section) -> str:

@@ -87,7 +87,7 @@ _RELEASES: Final = (
     _get("/releases/{name}/comparison/{other}", "compare", "Two releases compared", releases.compare, Comparison),
 )  # fmt: skip
 
-PARTY: Final = (
+_PARTY: Final = (
     _get("/overview", "overview", "Whose console this is", studies.overview, Overview),
     _get("/studies", "studies", "The studies in this party folder", studies.studies, tuple[Standing, ...]),
     _post("/studies", "receive", "Add a study file as pending", studies.receive, Standing, studies.Sent),
@@ -103,8 +103,8 @@ PARTY: Final = (
     _post(
         "/ledger/verification", "verify", "Verify the chain", ledgers.verify, Verified, ledgers.Verify, needs="reader"
     ),
-    _get("/ledger/export.json", "export_json", "All entries as JSON", ledgers.export_json, _JSON),
-    _get("/ledger/export.csv", "export_csv", "All entries as CSV", ledgers.export_csv, _CSV),
+    _get("/ledger/export.json", "export_json", "All entries as JSON", partial(ledgers.exported, "ledger.json"), _JSON),
+    _get("/ledger/export.csv", "export_csv", "All entries as CSV", partial(ledgers.exported, "ledger.csv"), _CSV),
     _private("/draft", "draft", "The draft of a study, for the owner only", drafts.view, DraftView),
     _private("/draft/choices", "draft_choices", "The files to draft from", drafts.choices, drafts.Choices),
     _post("/draft", "make_draft", "Draft a study from rows", drafts.make, DraftView, drafts.Make, 201),
@@ -116,7 +116,7 @@ PARTY: Final = (
     *_RELEASES,
 )  # fmt: skip
 
-COORDINATOR: Final = (
+_COORDINATOR: Final = (
     _get("/overview", "overview", "Which federation this is", federation.overview, Overview),
     _get("/studies", "studies", "The studies in this folder", federation.studies, tuple[Standing, ...]),
     _post("/studies", "receive", "Add a study file", federation.receive, Standing, studies.Sent),
@@ -127,6 +127,8 @@ COORDINATOR: Final = (
     *_RELEASES,
 )
 
+ENDPOINTS: Final[dict[Role, tuple[Endpoint, ...]]] = {"party": _PARTY, "coordinator": _COORDINATOR}
+"""The operations of a console, by its role."""
 
 _FAULTS: Final = {
     "400": "the request is not valid",
@@ -140,14 +142,9 @@ _FAULTS: Final = {
 _PATTERNS: Final = {"run": "^[0-9a-f]{16,64}$", "other": "^[0-9A-Za-z_-]{1,80}$", "name": "^[0-9A-Za-z_-]{1,80}$"}
 
 
-def endpoints_of(role: Role) -> tuple[Endpoint, ...]:
-    """Return the operations of a console for this role."""
-    return PARTY if role == "party" else COORDINATOR
-
-
 def description(role: Role) -> dict[str, Any]:
     """Return the OpenAPI document of a console for this role."""
-    endpoints = endpoints_of(role)
+    endpoints = ENDPOINTS[role]
     kinds = [kind for one in endpoints for kind in (one.answer, one.body) if not isinstance(kind, Media | None)]
     schemas, components = schema_parts([*kinds, Fault], "#/components/schemas/{name}")
     known = dict(zip(map(str, [*kinds, Fault]), schemas, strict=True))

@@ -6,8 +6,8 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from syndic.console.studies import Sent, folder_of_study, read_study, shown_time, view_of
-from syndic.console.views import Overview, PartyLine, ProgressView, StepLine, StudyView
+from syndic.console.studies import Sent, folder_of_study, read_study, shown_time, steps_of, view_of
+from syndic.console.views import Overview, PartyLine, ProgressView, StudyView
 from syndic.document import Document
 from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.federation.coordinator import Coordinator
@@ -122,12 +122,14 @@ def _start(coordinator: Coordinator, content: Study, digest: str, asked: Run) ->
 def progress(folder: Path, run: str) -> ProgressView:
     """Return which steps were asked, and which parties the run waits for."""
     content, line, state = folder_of_study(folder, run).study(), _line(folder, run), read_state(folder, run)
+    steps = state.asked if state else ()
+    asked = {one.step: (one.answered, len(one.silent), one.at.isoformat()) for one in steps}
     return ProgressView(
         run=run,
         study=content.name,
         state=line.state,
         words=_words(line.state, state),
-        steps=_steps(content, state),
+        steps=steps_of(content, asked),
         waiting=state.waiting if state is not None and line.state == "running" else (),
         said=f"{state.sent_bytes:,} bytes sent, {state.received_bytes:,} received" if state else "nothing",
         updated=shown_time(state.updated.isoformat()) if state else "",
@@ -141,35 +143,15 @@ def _line(folder: Path, run: str) -> Standing:
     except SyndicError as error:
         return Standing(study=f"damaged: {error}", run=run, state="damaged")
     state = read_state(folder, run)
+    stopped = state is not None and state.state == "running" and not state.alive
     own = content.digest.startswith(stored.digest[:16])
     return Standing(
         study=content.name if own else f"{content.name} (rehearsal)",
         run=content.digest if own else state.run if state else run,
-        state=_state(state),
+        state="pending" if state is None else "stopped" if stopped else state.state,
         edition=content.edition,
         method=content.protocol.title,
         since=state.updated if state else stored.time_of("study.json"),
-    )
-
-
-def _state(state: RunState | None) -> State:
-    if state is None:
-        return "pending"
-    return "stopped" if state.state == "running" and not state.alive else state.state
-
-
-def _steps(content: Study, state: RunState | None) -> tuple[StepLine, ...]:
-    asked = {one.step: one for one in state.asked} if state else {}
-    return tuple(
-        StepLine(
-            step=name,
-            reveals=each.reveals,
-            means=each.means,
-            answered=asked[name].answered if name in asked else 0,
-            refused=len(asked[name].silent) if name in asked else 0,
-            last=shown_time(asked[name].at.isoformat()) if name in asked else "",
-        )
-        for name, each in content.steps.items()
     )
 
 
@@ -183,8 +165,6 @@ def _words(line: State, state: RunState | None) -> str:
         return f"Step '{state.step}'{waiting}."
     if line == "stopped":
         return "The run was stopped. Run it again: it continues where it stopped, and nothing is charged twice."
-    return (
-        "The run is finished; its release is listed as soon as it is written."
-        if line == "finished"
-        else f"The run failed: {state.text}"
-    )
+    if line == "finished":
+        return "The run is finished; its release is listed as soon as it is written."
+    return f"The run failed: {state.text}"

@@ -4,7 +4,7 @@ A page of another site may send requests to this machine, also under its own nam
 one of the console's own, and every request that changes something must come from there.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -44,7 +44,7 @@ class Guard:
         *,
         hosts: Iterable[str],
         most: int,
-        larger: Callable[[str], int | None],
+        larger: Mapping[str, int],
         url: str = "",
     ) -> None:
         """Accept requests for `hosts` (with port) and bodies of at most `most` bytes, or `larger` by path.
@@ -66,7 +66,7 @@ class Guard:
             return
         refusal = self._refusal(scope, Headers(scope=scope))
         if refusal is not None:
-            await _fault(*refusal)(scope, receive, send)
+            await fault(*refusal)(scope, receive, send)
             return
 
         answered = False
@@ -85,7 +85,7 @@ class Guard:
         except Exception:
             # already answered; raising it would log its text, which may quote a row
             if not answered:
-                await _fault(500, "internal error")(scope, receive, send)
+                await fault(500, "internal error")(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         if headers.get("host", "").lower() not in self._hosts:
@@ -104,7 +104,7 @@ class Guard:
         return None
 
     def _limit(self, path: str) -> int:
-        return self._larger(path) or self._most
+        return self._larger.get(path, self._most)
 
     def _counted(self, receive: Receive, most: int) -> Receive:
         seen = 0
@@ -120,5 +120,6 @@ class Guard:
         return receiving
 
 
-def _fault(status: int, text: str) -> Response:
+def fault(status: int, text: str) -> Response:
+    """Return the answer to a request that is refused or failed, a `Fault`."""
     return Response(to_json({"error": text}), status, HEADERS, media_type="application/json")

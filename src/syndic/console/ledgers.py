@@ -2,6 +2,7 @@
 
 import tempfile
 from datetime import UTC, datetime
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 
@@ -62,16 +63,6 @@ def verify(folder: Path, asked: Verify) -> Verified:
             return Verified(whole=False, words=words, entries=0, head="")
 
 
-def export_json(folder: Path) -> bytes:
-    """Return all entries as JSON."""
-    return _exported(folder, "ledger.json")
-
-
-def export_csv(folder: Path) -> bytes:
-    """Return all entries as a table."""
-    return _exported(folder, "ledger.csv")
-
-
 def spending_figure(dataset: str, points: tuple[Point, ...]) -> str:
     """Return the picture of what was spent on a data set and its cap, entry by entry, as SVG."""
     unit, times = _times(points)
@@ -91,7 +82,8 @@ def spending_figure(dataset: str, points: tuple[Point, ...]) -> str:
     return figure.inline()
 
 
-def _exported(folder: Path, name: str) -> bytes:
+def exported(name: str, folder: Path) -> bytes:
+    """Return all entries as `ledger.json` or `ledger.csv`."""
     with tempfile.TemporaryDirectory() as place, _open(folder) as book:
         book.export(Path(place) / name)
         return (Path(place) / name).read_bytes()
@@ -139,9 +131,5 @@ def _times(points: tuple[Point, ...]) -> tuple[str, list[float]]:
 
 def _stairs(times: list[float], values: list[float]) -> tuple[tuple[float, float], ...]:
     """Return the values as a step function up to now: nothing is spent between entries."""
-    stairs: list[tuple[float, float]] = []
-    for time, value in zip(times, [*values, values[-1]], strict=True):
-        if stairs:
-            stairs.append((time, stairs[-1][1]))
-        stairs.append((time, value))
-    return tuple(stairs)
+    steps = zip(pairwise(times), values, strict=True)
+    return tuple((time, value) for ends, value in steps for time in ends)

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final, TypeVar, final, get_args
+from typing import Any, Final, TypeVar, final
 from urllib.parse import quote, urlencode
 
 from msgspec.structs import fields
@@ -14,14 +13,11 @@ from syndic.console import drafts, federation, ledgers, releases, studies, users
 from syndic.console.access import sign_in_of
 from syndic.console.users import UserRole
 from syndic.console.views import Role
-from syndic.data.profile import Kind
 from syndic.document import Document, from_builtins
 from syndic.errors import InputError, RefusedError, SyndicError
-from syndic.privacy.spending import STUDY_COLUMNS
 from syndic.study.agreement import Standing
 from syndic.study.fit import COLUMN_HEAD
 from syndic.study.fit_people import BOUND_HEAD, FORM_HEAD
-from syndic.study.statement import Statement, costs_of, meaning_of
 
 D = TypeVar("D", bound=Document)
 Fields = Mapping[str, str]
@@ -61,33 +57,9 @@ class Page:
     acts: UserRole = "owner"
 
 
-# both roles have these pages; each uses the functions of its own module
-
-
-def _studies(of: ModuleType) -> Show:
-    return lambda folder, _asked: {"studies": of.studies(folder), "overview": of.overview(folder)}
-
-
-def _receive(of: ModuleType) -> Mapping[str, Action]:
-    return {"receive": _decides(of.receive, studies.Sent)}
-
-
-def _study(of: ModuleType) -> Show:
-    def show(folder: Path, asked: Asked) -> Content:
-        view = of.study(folder, asked.path["run"])
-        stated = view.plan.statement if view.plan else None
-        words = _cost_words(stated) if stated else {}
-        return {"view": view, "letters": studies.TYPED_LETTERS, **words}
-
-    return show
-
-
-def _cost_words(statement: Statement) -> Content:
-    return {"costs": costs_of(statement), "meaning": meaning_of(statement)}
-
-
-def _progress(of: ModuleType) -> Show:
-    return lambda folder, asked: {"progress": of.progress(folder, asked.path["run"])}
+def _of(**calls: Callable[..., Any]) -> Show:
+    """Return the content that functions for programs answer to the parts of the path."""
+    return lambda folder, asked: {name: call(folder, *asked.path.values()) for name, call in calls.items()}
 
 
 def _filled(asked: Asked, kind: type[D]) -> D:
@@ -100,7 +72,10 @@ def _filled(asked: Asked, kind: type[D]) -> D:
         elif one.type is str:
             given[one.name] = text
         elif text.strip():
-            given[one.name] = _whole(text, one.name)
+            try:
+                given[one.name] = int(text)
+            except ValueError:
+                raise InputError(f"{one.name}: write a whole number") from None
     return from_builtins(given, kind, where="form")
 
 
@@ -147,34 +122,20 @@ def _difference(folder: Path, asked: Asked) -> Content:
 
 def _ledger(folder: Path, _asked: Asked) -> Content:
     view = ledgers.ledger(folder)
-    figures = {name: ledgers.spending_figure(name, points) for name, points in view.history.items() if points}
-    verified = None if view.whole else ledgers.verify(folder, ledgers.Verify())
-    return {"ledger": view, "figures": figures, "verified": verified, "columns": STUDY_COLUMNS}
-
-
-def _verify(folder: Path, asked: Asked) -> Content:
-    return {"verified": ledgers.verify(folder, _filled(asked, ledgers.Verify))}
-
-
-def _release(folder: Path, asked: Asked) -> Content:
-    view = releases.release(folder, asked.path["name"])
-    return {"view": view, **_cost_words(view.statement)}
+    return {"ledger": view, "verified": None if view.whole else ledgers.verify(folder, ledgers.Verify())}
 
 
 def _compare(folder: Path, asked: Asked) -> Content:
-    found = releases.compare(folder, asked.path["name"], asked.query.get("other", ""))
-    names = (found.first.name, found.second.name)
-    figures = {one.column: releases.comparison_figure(one, names) for one in found.columns}
-    return {"comparison": found, "figures": figures}
+    return {"comparison": releases.compare(folder, asked.path["name"], asked.query.get("other", ""))}
 
 
 def _draft(folder: Path, asked: Asked) -> Content:
     source = (asked.form or asked.query).get("source", "")
-    content: Content = {"draft": None, "source": source, "written": None, "typed": asked.form, "kinds": get_args(Kind)}
-    if not drafts.has_draft(folder):
+    content: Content = {"draft": None, "source": source, "written": None, "typed": asked.form}
+    if not (folder / drafts.DRAFT).is_file():
         return {**content, "choices": drafts.choices(folder)}
     view = drafts.view(folder, source)
-    return {**content, "draft": view, "cards": drafts.cards(view), "bounds": BOUND_HEAD}
+    return {**content, "draft": view, "cards": drafts.cards(view)}
 
 
 def _make_draft(folder: Path, asked: Asked) -> str:
@@ -203,7 +164,7 @@ def _confirm_draft(folder: Path, asked: Asked) -> Content:
 
 
 def _discard_draft(folder: Path, _asked: Asked) -> str:
-    drafts.discard(folder)
+    (folder / drafts.DRAFT).unlink(missing_ok=True)
     return "/draft"
 
 
@@ -212,7 +173,7 @@ def _draft_place(asked: Asked) -> str:
 
 
 def _users(folder: Path, _asked: Asked) -> Content:
-    return {"users": users.users(folder), "roles": users.ROLES, "secret": "", "added": ""}
+    return {"users": users.users(folder), "secret": "", "added": ""}
 
 
 def _add_user(folder: Path, asked: Asked) -> Content:
@@ -221,7 +182,7 @@ def _add_user(folder: Path, asked: Asked) -> Content:
         raise InputError(f"role: choose one of {', '.join(users.ROLES)}")
     user, secret = users.with_token(asked.form.get("name", "").strip(), role)
     users.put(folder, user)
-    return {"users": users.users(folder), "secret": secret, "added": user.name}
+    return {"secret": secret, "added": user.name}
 
 
 def _remove_user(folder: Path, asked: Asked) -> str:
@@ -246,16 +207,9 @@ def _password(folder: Path, asked: Asked) -> str:
     return "/login"
 
 
-def _whole(text: str, what: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(f"{what}: write a whole number") from None
-
-
 _RELEASES: Final = (
-    Page("/releases", "releases.html", "Releases", lambda folder, _asked: {"releases": releases.releases(folder)}),
-    Page("/releases/{name}", "release.html", "Release", _release),
+    Page("/releases", "releases.html", "Releases", _of(releases=releases.releases)),
+    Page("/releases/{name}", "release.html", "Release", _of(view=releases.release)),
     Page("/releases/{name}/compare", "compare.html", "Two releases", _compare),
 )
 
@@ -264,13 +218,16 @@ _USERS: Final = (
         "/users", "users.html", "Users", _users, {"add": _add_user, "remove": _remove_user}, "administrator",
         "administrator",
     ),
-    Page("/account", "account.html", "Your account", lambda _folder, _asked: {}, {"set": _password}, acts="reader"),
+    Page("/account", "account.html", "Your account", _of(), {"set": _password}, acts="reader"),
 )  # fmt: skip
 
 _AGREE: Final[Mapping[str, Action]] = {
     "agree": _agree,
     "decline": _decides(studies.decline, studies.Decline),
     "withdraw": _decides(studies.withdraw, studies.Withdraw),
+}
+_VERIFY: Final[Mapping[str, Action]] = {
+    "verify": lambda folder, asked: {"verified": ledgers.verify(folder, _filled(asked, ledgers.Verify))}
 }
 _RUN: Final[Mapping[str, Action]] = {"run": _decides(federation.run, federation.Run, "/progress")}
 _DRAFT: Final[Mapping[str, Action]] = {
@@ -279,29 +236,33 @@ _DRAFT: Final[Mapping[str, Action]] = {
     "confirm": _confirm_draft,
     "discard": _discard_draft,
 }
-PARTY_PAGES: Final = (
-    Page("/studies", "studies.html", "Studies", _studies(studies), _receive(studies)),
-    Page("/studies/{run}", "study.html", "Study", _study(studies), _AGREE),
+_PARTY_PAGES: Final = (
+    Page(
+        "/studies", "studies.html", "Studies", _of(studies=studies.studies, overview=studies.overview),
+        {"receive": _decides(studies.receive, studies.Sent)},
+    ),
+    Page("/studies/{run}", "study.html", "Study", _of(view=studies.study), _AGREE),
     Page("/studies/{run}/advice", "advice.html", "Is joining worth it?", _advice),
     Page("/studies/{run}/fit", "fit.html", "How your rows fit", _fit, needs="owner"),
     Page("/studies/{run}/difference", "difference.html", "What changed", _difference),
-    Page("/studies/{run}/progress", "progress.html", "Run", _progress(studies)),
-    Page("/ledger", "ledger.html", "Ledger", _ledger, {"verify": _verify}, acts="reader"),
+    Page("/studies/{run}/progress", "progress.html", "Run", _of(progress=studies.progress)),
+    Page("/ledger", "ledger.html", "Ledger", _ledger, _VERIFY, acts="reader"),
     Page("/draft", "draft.html", "Draft a study", _draft, _DRAFT, needs="owner"),
     *_RELEASES,
     *_USERS,
-)
+)  # fmt: skip
 
-COORDINATOR_PAGES: Final = (
-    Page("/studies", "studies.html", "Studies", _studies(federation), _receive(federation)),
-    Page("/studies/{run}", "study.html", "Study", _study(federation), _RUN),
-    Page("/studies/{run}/progress", "progress.html", "Run", _progress(federation)),
-    Page("/parties", "parties.html", "Parties", lambda folder, _asked: {"parties": federation.parties(folder)}),
+_COORDINATOR_PAGES: Final = (
+    Page(
+        "/studies", "studies.html", "Studies", _of(studies=federation.studies, overview=federation.overview),
+        {"receive": _decides(federation.receive, studies.Sent)},
+    ),
+    Page("/studies/{run}", "study.html", "Study", _of(view=federation.study), _RUN),
+    Page("/studies/{run}/progress", "progress.html", "Run", _of(progress=federation.progress)),
+    Page("/parties", "parties.html", "Parties", _of(parties=federation.parties)),
     *_RELEASES,
     *_USERS,
-)
+)  # fmt: skip
 
-
-def pages_of(role: Role) -> tuple[Page, ...]:
-    """Return the pages of a console for this role."""
-    return PARTY_PAGES if role == "party" else COORDINATOR_PAGES
+PAGES: Final[dict[Role, tuple[Page, ...]]] = {"party": _PARTY_PAGES, "coordinator": _COORDINATOR_PAGES}
+"""The pages of a console, by its role."""

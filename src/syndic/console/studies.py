@@ -2,6 +2,8 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -119,7 +121,12 @@ def study(folder: Path, run: str) -> StudyView:
     if line.state == "damaged":
         return StudyView(line=line, digest="", purpose="", plan=None, members=(), columns=(), problem=line.study)
     content = folder_of_study(folder, run).study()
-    planned, offer, problem = _judged(home, content, line.rehearsal)
+    planned, offer, problem = None, None, ""
+    try:
+        planned = plan(content)
+        offer = owner.consider(home, content, rehearsal=line.rehearsal)
+    except SyndicError as error:
+        problem = str(error)
     others = tuple(one for one in studies(folder) if one.run != line.run and one.state != "damaged")
     view = view_of(content, line, planned, problem, mine=home.owner().name)
     return replace(view, offer=offer, earlier=_earlier(folder, content, others), others=others)
@@ -205,7 +212,10 @@ def progress(folder: Path, run: str) -> ProgressView:
     line, study, home = _found(folder, run), folder_of_study(folder, run).study(), PartyFolder(folder=folder)
     book, booked = home.ledger, home.booked(line.run)
     calls = _calls(book, booked)
-    steps = _steps(study, calls)
+    # a reply that is not a digest is the code of a refusal
+    answered = Counter(one.why for one in calls if len(one.reply) == _DIGEST_LETTERS)
+    refused = Counter(one.why for one in calls if len(one.reply) != _DIGEST_LETTERS)
+    steps = steps_of(study, {one.why: (answered[one.why], refused[one.why], one.time) for one in calls})
     return ProgressView(
         run=line.run,
         study=study.name,
@@ -230,7 +240,10 @@ def folder_of_study(folder: Path, run: str) -> StudyFolder:
 
 def view_of(content: Study, line: Standing, planned: PlanSummary | None, problem: str, *, mine: str = "") -> StudyView:
     """Return what every role may see about a study; `mine` is the party that looks, if any."""
-    costs = _costs(content)
+    costs = {}
+    # the plan names the problem
+    with suppress(SyndicError, ValueError):
+        costs = {one.name: str(price_of(content, one.name)) for one in content.parties}
     members = tuple(
         MemberLine(
             name=one.name,
@@ -264,26 +277,6 @@ def _column_line(column: Column) -> ColumnLine:
     words += f"; computed at each party: {column.derive}" if column.derive else ""
     kind: Any = column.__struct_config__.tag
     return ColumnLine(name=column.name, kind=str(kind), levels=column.size, words=words)
-
-
-def _costs(content: Study) -> dict[str, str]:
-    try:
-        return {one.name: str(price_of(content, one.name)) for one in content.parties}
-    except (SyndicError, ValueError):
-        # the plan names the problem
-        return {}
-
-
-def _judged(
-    home: PartyFolder, content: Study, rehearsal: int | None
-) -> tuple[PlanSummary | None, owner.Offer | None, str]:
-    """Return the plan and the offer, as far as they can be computed, and the problem if there is one."""
-    planned = None
-    try:
-        planned = plan(content)
-        return planned, owner.consider(home, content, rehearsal=rehearsal), ""
-    except SyndicError as error:
-        return planned, None, str(error)
 
 
 def _with_calls(home: PartyFolder, one: Standing) -> Standing:
@@ -326,24 +319,15 @@ def _calls(book: Path, run: str) -> tuple[Entry, ...]:
         return ledger.calls(run)
 
 
-def _steps(study: Study, calls: tuple[Entry, ...]) -> tuple[StepLine, ...]:
-    """Return the steps of the study with their calls; a reply that is not a digest is the code of a refusal."""
-    known = study.steps
-    answered = Counter(one.why for one in calls if len(one.reply) == _DIGEST_LETTERS)
-    refused = Counter(one.why for one in calls if len(one.reply) != _DIGEST_LETTERS)
-    last = {one.why: one.time for one in calls}
-    names = [*known, *sorted(set(last) - set(known))]
-    return tuple(
-        StepLine(
-            step=name or "(unreadable)",
-            reveals=known[name].reveals if name in known else "",
-            means=known[name].means if name in known else "",
-            answered=answered[name],
-            refused=refused[name],
-            last=shown_time(last[name]) if name in last else "",
-        )
-        for name in names
-    )
+def steps_of(study: Study, asked: Mapping[str, tuple[int, int, str]]) -> tuple[StepLine, ...]:
+    """Return all steps; `asked` has the numbers of answers and of refusals, and the time of the last."""
+    known, found = study.steps, []
+    for name in [*known, *sorted(set(asked) - set(known))]:
+        reveals, means = (known[name].reveals, known[name].means) if name in known else ("", "")
+        answered, refused, last = asked.get(name, (0, 0, ""))
+        line = StepLine(step=name or "(unreadable)", reveals=reveals, means=means, answered=answered, refused=refused)
+        found.append(replace(line, last=shown_time(last)))
+    return tuple(found)
 
 
 def shown_time(time: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, final, get_args
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -24,18 +24,24 @@ from starlette.types import ASGIApp
 
 from syndic.console import access, releases, users
 from syndic.console.access import Proxy
-from syndic.console.endpoints import BASE, Endpoint, Media, description, endpoints_of
-from syndic.console.guard import TOO_LARGE, Guard
-from syndic.console.pages import Asked, Page, pages_of
-from syndic.console.studies import shown_time
+from syndic.console.endpoints import BASE, ENDPOINTS, Endpoint, Media, description
+from syndic.console.guard import TOO_LARGE, Guard, fault
+from syndic.console.ledgers import spending_figure
+from syndic.console.pages import PAGES, Asked, Page
+from syndic.console.studies import TYPED_LETTERS, shown_time
 from syndic.console.users import User, UserRole
-from syndic.console.views import Fault, Role, UnknownError
+from syndic.console.views import Role, UnknownError
+from syndic.data.profile import Kind
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, MissingExtraError, SyndicError
 from syndic.privacy import shown
 from syndic.privacy.audit import AuditLog, acting
+from syndic.privacy.spending import STUDY_COLUMNS
+from syndic.report.page import grid_html
 from syndic.report.record import sentence
 from syndic.report.svg import STYLE
+from syndic.study.fit_people import BOUND_HEAD
+from syndic.study.statement import costs_of, meaning_of
 from syndic.version import __version__
 
 COOKIE: Final = "syndic_console"
@@ -67,28 +73,21 @@ def application(folder: Path, *, role: Role, name: str, hosts: list[str], proxy:
     """Return the console of a folder as an ASGI application that answers under `hosts`, each with its port."""
     site = Site(folder=folder.absolute(), role=role, name=name, proxy=proxy)
     routes = [
-        Route("/", partial(_first, site)),
+        Route("/", lambda _request: RedirectResponse("/studies", status_code=303)),
         Route("/login", partial(_login, site), methods=["GET", "POST"]),
         Route("/logout", partial(_logout, site), methods=["POST"]),
         Route("/assets/{file}", _asset),
         Route(f"{BASE}/openapi.json", partial(_described, site)),
         Route("/releases/{name}/report", partial(_report, site)),
-        *(Route(page.path, partial(_page, site, page), methods=["GET", "POST"]) for page in pages_of(role)),
-        *(_endpoint_route(site, one) for one in _by_path(role)),
+        *(Route(page.path, partial(_page, site, page), methods=["GET", "POST"]) for page in PAGES[role]),
+        *(Route(BASE + one.path, partial(_answer, site, one), methods=[one.method]) for one in ENDPOINTS[role]),
     ]
     inner = Starlette(routes=routes, exception_handlers=_HANDLERS)
-    return Guard(inner, hosts=hosts, most=MOST_BYTES, larger=_larger, url=proxy.url if proxy else "")
-
-
-def _larger(path: str) -> int | None:
-    return releases.ARCHIVE_BYTES if path == f"{BASE}/releases" else None
+    larger = {f"{BASE}/releases": releases.ARCHIVE_BYTES}
+    return Guard(inner, hosts=hosts, most=MOST_BYTES, larger=larger, url=proxy.url if proxy else "")
 
 
 # pages
-
-
-def _first(_site: Site, _request: Request) -> Response:
-    return RedirectResponse("/studies", status_code=303)
 
 
 async def _login(site: Site, request: Request) -> Response:
@@ -201,7 +200,7 @@ def _standalone(content: bytes) -> Response:
 def _asset(request: Request) -> Response:
     name = request.path_params["file"]
     if name not in _ASSETS:
-        return _fault(404, "there is no such file")
+        return fault(404, "there is no such file")
     content = STYLE if name == "figures.css" else (files("syndic.console") / "assets" / name).read_text("utf-8")
     return Response(content, media_type=_ASSETS[name])
 
@@ -209,30 +208,15 @@ def _asset(request: Request) -> Response:
 # the interface for programs
 
 
-def _by_path(role: Role) -> list[list[Endpoint]]:
-    grouped: dict[str, list[Endpoint]] = {}
-    for one in endpoints_of(role):
-        grouped.setdefault(one.path, []).append(one)
-    return list(grouped.values())
-
-
-def _endpoint_route(site: Site, endpoints: list[Endpoint]) -> Route:
-    methods: dict[str, Endpoint] = {one.method: one for one in endpoints}
-    return Route(BASE + endpoints[0].path, partial(_answer, site, methods), methods=list(methods))
-
-
-async def _answer(site: Site, methods: dict[str, Endpoint], request: Request) -> Response:
-    endpoint = methods["GET" if request.method == "HEAD" else request.method]
+async def _answer(site: Site, endpoint: Endpoint, request: Request) -> Response:
     try:
         user = _caller(site, request, endpoint.needs, endpoint.path)
-        if isinstance(user, Response):
-            return user
         given = [site.folder, *request.path_params.values()]
         if endpoint.body is not None:
             given.append(await _body(endpoint, request))
         found = await run_in_threadpool(_as, user, endpoint.call, *given)
     except SyndicError as error:
-        return _fault(_status(error), str(error))
+        return fault(_status(error), str(error))
     if not isinstance(endpoint.answer, Media):
         return Response(to_json(found), status_code=endpoint.status, media_type="application/json")
     if endpoint.answer.kind == "text/html":
@@ -244,44 +228,48 @@ async def _answer(site: Site, methods: dict[str, Endpoint], request: Request) ->
 
 
 def _described(site: Site, request: Request) -> Response:
-    caller = _caller(site, request, "reader", "/openapi.json")
-    if isinstance(caller, Response):
-        return caller
+    _caller(site, request, "reader", "/openapi.json")
     return Response(to_json(description(site.role)), media_type="application/json")
 
 
-def _caller(site: Site, request: Request, needed: UserRole, path: str) -> User | Response:
-    """Return who asks; or the refusal of a stranger, of a session without its token, or of a lower role."""
+def _caller(site: Site, request: Request, needed: UserRole, path: str) -> User:
+    """Return who asks; refuse a stranger, a session without its token, and a lower role."""
     scheme, _, offered = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         user = users.by_token(site.folder, offered.strip())
         if user is None:
-            return _fault(401, "this is not the token of a user of this console")
+            raise _StatusError(401, "this is not the token of a user of this console")
     else:
         who = _who(site, request)
         if who is None:
-            return _fault(401, "send a user's token: Authorization: Bearer ...")
+            raise _StatusError(401, "send a user's token: Authorization: Bearer ...")
         visit, user = who
         if request.method not in {"GET", "HEAD"} and not access.same(
             visit.token, request.headers.get("x-syndic-token", "")
         ):
-            return _fault(403, "send the session's token: X-Syndic-Token")
+            raise _StatusError(403, "send the session's token: X-Syndic-Token")
     # without the names in the address: a user can make up any number, each a new line of the log
     refusal = _refusal(site, user, needed, f"{request.method} {BASE}{path}")
-    return _fault(403, refusal) if refusal else user
+    if refusal:
+        raise _StatusError(403, refusal)
+    return user
 
 
 async def _body(endpoint: Endpoint, request: Request) -> Any:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     wanted = endpoint.body.kind if isinstance(endpoint.body, Media) else "application/json"
     if kind != wanted:
-        raise _OtherKindError(f"the body must be of the type {wanted}")
+        raise _StatusError(415, f"the body must be of the type {wanted}")
     content = await request.body()
     return content if isinstance(endpoint.body, Media) else from_json(content, endpoint.body, where="body")
 
 
-class _OtherKindError(InputError):
-    pass
+class _StatusError(SyndicError):
+    """A refusal with its HTTP status."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 # both
@@ -340,15 +328,11 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _status(error: SyndicError) -> int:
+    if isinstance(error, _StatusError):
+        return error.status
     if isinstance(error, UnknownError):
         return 404
-    if isinstance(error, _OtherKindError):
-        return 415
     return 400 if isinstance(error, InputError | MissingExtraError) else 409
-
-
-def _fault(status: int, text: str) -> Response:
-    return Response(to_json(Fault(error=text)), status_code=status, media_type="application/json")
 
 
 def _html(site: Site, template: str, content: dict[str, Any], status: int = 200) -> Response:
@@ -358,7 +342,7 @@ def _html(site: Site, template: str, content: dict[str, Any], status: int = 200)
 
 def _no_answer(_request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
-    response = _fault(status, _NO_ANSWER[status])
+    response = fault(status, _NO_ANSWER[status])
     response.headers.update(getattr(error, "headers", None) or {})
     return response
 
@@ -367,7 +351,7 @@ def _broken(_request: Request, error: Exception) -> Response:
     # the text may quote a row, and logs are passed on: only the place is logged
     places = [f"{Path(one.filename).name}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)]
     _LOG.error("a page failed: %s at %s", type(error).__name__, ", ".join(places[-8:]))
-    return _fault(500, "internal error; the place is in the console's own log")
+    return fault(500, "internal error; the place is in the console's own log")
 
 
 def _megabytes(size: int) -> str:
@@ -375,7 +359,13 @@ def _megabytes(size: int) -> str:
 
 
 _NO_ANSWER: Final = {404: "there is no such page", 405: "this method is not allowed here", 413: TOO_LARGE}
-_HANDLERS: Final = {404: _no_answer, 405: _no_answer, 413: _no_answer, Exception: _broken}
+_HANDLERS: Final = {
+    404: _no_answer,
+    405: _no_answer,
+    413: _no_answer,
+    _StatusError: lambda _, error: fault(_status(error), str(error)),
+    Exception: _broken,
+}
 _TEMPLATES: Final = Environment(
     loader=PackageLoader("syndic.console", "templates"),
     autoescape=True,
@@ -384,3 +374,13 @@ _TEMPLATES: Final = Environment(
     lstrip_blocks=True,
 )
 _TEMPLATES.filters |= {"size": _megabytes, "epsilon": shown, "sentence": sentence, "utc": shown_time}
+_TEMPLATES.filters |= {"costs": costs_of, "meaning": meaning_of, "table": grid_html}
+_TEMPLATES.globals |= {
+    "letters": TYPED_LETTERS,
+    "roles": users.ROLES,
+    "kinds": get_args(Kind),
+    "columns": STUDY_COLUMNS,
+    "bounds": BOUND_HEAD,
+    "spending_figure": spending_figure,
+    "comparison_figure": releases.comparison_figure,
+}

@@ -1,20 +1,20 @@
 """Compare a release with real rows, always next to baselines."""
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import msgspec
 
-from syndic.data import Coded, ReleasedTable, Schema, Source, Table, open_source
+from syndic.data import Coded, ReleasedTable, Schema, Table, open_source
 from syndic.errors import InputError, MissingExtraError
 from syndic.evaluation.baselines import Contender, held_out, own_rows, with_noise, without_noise
-from syndic.evaluation.breakdown import column_scores, group_scores
 from syndic.evaluation.distance import (
     Distance,
-    WayDistance,
     all_sets,
+    column_scores,
     distances,
+    group_scores,
     k_marginal,
     relied_on,
     way_distances,
@@ -22,9 +22,8 @@ from syndic.evaluation.distance import (
 )
 from syndic.evaluation.evaluation import RELEASE, Evaluation, Scores
 from syndic.evaluation.prediction import check_models, default_target, one_thread, predictions, task_of
-from syndic.evaluation.propensity import logistic_ratio, tree_ratio
-from syndic.evaluation.regression import coefficient_overlap
-from syndic.evaluation.rows import Clique, Rows, kept, pooled, recoded, released
+from syndic.evaluation.regression import coefficient_overlap, logistic_ratio, tree_ratio
+from syndic.evaluation.rows import Clique, kept, pooled, recoded, released
 from syndic.evaluation.scores import FULL, QUICK, Effort
 from syndic.kernel import Progress, silent_progress
 from syndic.methods.synthesis.result import SyntheticTable
@@ -67,8 +66,8 @@ def evaluate(
     target = _target(schema, agreed, target, notes)
     tables = _tables(real, agreed, schema)
     # real rows are compared by what is released of them
-    made = _synthetic(release)
-    codes = {} if made is None else made.released
+    result = release.result if isinstance(release, Release) else None
+    codes = result.released if isinstance(result, SyntheticTable) else {}
     notes += [f"rare values of '{name}' count as the branch or \"other\" that they are released as" for name in codes]
     truth = kept(recoded(pooled(list(tables.values())), codes))
     rows = kept(released(table, schema))
@@ -87,7 +86,8 @@ def evaluate(
         notes.append(f"real rows are the rows of {next(iter(tables))} alone")
     everything = [first, *noisy, *own_rows(truth, sizes, seed=seed), *without_noise(truth, seed=seed)]
     progress("baselines", 1, 1)
-    fitted = _Fitted(schema, target, seed, truth, notes, effort)
+    test = held_out(truth, seed=seed).take(effort.rows, seed=seed, label="test")
+    fitted = _Fitted(schema, target, seed, test, notes, effort)
     found = _evaluated(everything, agreed, tuple(tables), fitted, progress)
     reliability = release.known_reliability if isinstance(release, Release) else None
     pairs = worst_pairs(found.sets, reliability)
@@ -112,12 +112,6 @@ def _target(schema: Schema, study: Study | None, named: str | None, notes: list[
     return found
 
 
-def _synthetic(release: Release | ReleasedTable) -> SyntheticTable | None:
-    """Return the result of a synthesis, which says what it merged."""
-    result = release.result if isinstance(release, Release) else None
-    return result if isinstance(result, SyntheticTable) else None
-
-
 def _evaluated(
     contenders: list[Contender],
     study: Study | None,
@@ -137,7 +131,11 @@ def _evaluated(
     with one_thread():
         for done, one in enumerate(contenders):
             progress("models", done, len(contenders))
-            scores.append(fitted.added(_counted(one, way_distances(found[one.name], sets)), one))
+            ways = way_distances(found[one.name], sets)
+            mean = next((way.mean for way in ways if way.columns == 2), None)
+            whole = None if mean is None else k_marginal(mean)
+            counted = Scores(name=one.name, what=one.what, rows=one.rows.size(), tvd=ways, k_marginal=whole)
+            scores.append(fitted.added(counted, one))
     progress("models", len(contenders), len(contenders))
     worst_first = sorted(found[RELEASE].items(), key=lambda item: -item[1])
     return Evaluation(
@@ -156,25 +154,17 @@ def _evaluated(
     )
 
 
-def _counted(one: Contender, ways: tuple[WayDistance, ...]) -> Scores:
-    """Return the scores that are computed from counts."""
-    mean = next((way.mean for way in ways if way.columns == 2), None)
-    whole = None if mean is None else k_marginal(mean)
-    return Scores(name=one.name, what=one.what, rows=one.rows.size(), tvd=ways, k_marginal=whole)
-
-
+@final
+@dataclass(frozen=True)
 class _Fitted:
     """Add the scores that need single rows rather than counts."""
 
-    def __init__(
-        self, schema: Schema, target: str | None, seed: int, truth: Rows, notes: list[str], effort: Effort
-    ) -> None:
-        self.target = target
-        self.seed = seed
-        self.notes = notes
-        self.effort = effort
-        self._schema = schema
-        self._test = held_out(truth, seed=seed).take(effort.rows, seed=seed, label="test")
+    schema: Schema
+    target: str | None
+    seed: int
+    test: Coded
+    notes: list[str]
+    effort: Effort
 
     def added(self, score: Scores, one: Contender) -> Scores:
         """Return the scores with those of models fitted to samples of the rows."""
@@ -189,7 +179,7 @@ class _Fitted:
         few = [{name: codes[: effort.propensity_rows] for name, codes in sample.items()} for sample in (real, other)]
         score = msgspec.structs.replace(
             score,
-            pmse_logistic=logistic_ratio(self._schema, few[0], few[1]),
+            pmse_logistic=logistic_ratio(self.schema, few[0], few[1]),
             pmse_tree=self._tree(few[0], few[1]) if effort.full else None,
         )
         if self.target is None:
@@ -197,13 +187,13 @@ class _Fitted:
         training = one.training.take(effort.rows, seed=seed, label="training")
         return msgspec.structs.replace(
             score,
-            predictions=predictions(self._schema, self.target, training, self._test, seed=seed, full=effort.full),
-            overlap=coefficient_overlap(self._schema, self.target, real, other),
+            predictions=predictions(self.schema, self.target, training, self.test, seed=seed, full=effort.full),
+            overlap=coefficient_overlap(self.schema, self.target, real, other),
         )
 
     def _tree(self, real: Coded, other: Coded) -> float | None:
         try:
-            return tree_ratio(self._schema, real, other, seed=self.seed)
+            return tree_ratio(self.schema, real, other, seed=self.seed)
         except MissingExtraError as error:
             self.notes.append(f"no pMSE by trees: {error}")
             return None
@@ -247,14 +237,9 @@ def _tables(real: Mapping[str, Any], study: Study | None, schema: Schema) -> dic
     for name, thing in real.items():
         unit = study.unit.unweighted if study else Unit(neighbours="add_remove")
         try:
-            tables[name] = Table(
-                schema, _source(thing), rows_per_person=unit.rows, person=unit.person, choose=unit.choose
-            )
+            party = party_file(thing)
+            source = open_source(thing if party is None else party.source)
+            tables[name] = Table(schema, source, rows_per_person=unit.rows, person=unit.person, choose=unit.choose)
         except InputError as error:
             raise InputError(f"party '{name}': {error}") from None
     return tables
-
-
-def _source(thing: Any) -> Source:
-    party = party_file(thing)
-    return open_source(thing if party is None else party.source)

@@ -8,8 +8,7 @@ from typing import Final, Self, final
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.evaluation.baselines import INDEPENDENT, REAL
-from syndic.evaluation.breakdown import ColumnScore, GroupScore
-from syndic.evaluation.distance import Distance, PairScore, WayDistance
+from syndic.evaluation.distance import ColumnScore, Distance, GroupScore, PairScore, WayDistance
 from syndic.evaluation.prediction import Prediction
 from syndic.evaluation.regression import Overlap
 from syndic.report.page import Grid, Page, Section, grid_html
@@ -164,30 +163,22 @@ class Evaluation(Document, frozen=True, kw_only=True):
             for one in self.columns[:_SHOWN_COLUMNS]
         ]
         pairs = [(" x ".join(one.columns), f"{one.tvd:.4f}", _number(one.expected, ".4f")) for one in self.pairs]
-        groups = [
-            (
-                f"{one.column} = {one.level}",
-                f"{one.share:.3f}",
-                f"{one.released_share:.3f}",
-                f"{one.tvd:.4f}",
-                f"{one.halves:.4f}",
-            )
-            for one in self.groups
-        ]
+        groups = []
+        for one in self.groups:
+            shares, distances = (one.share, one.released_share), (one.tvd, one.halves)
+            figures = [f"{value:.3f}" for value in shares] + [f"{value:.4f}" for value in distances]
+            groups.append((f"{one.column} = {one.level}", *figures))
+        heads = (
+            ("column, worst first", "distance", "mean over its pairs", "two halves"),
+            ("pair, worst first", "distance", "expected by the release"),
+            ("group, worst first", "share", "in the release", "distance", "two halves"),
+        )
         every = [
             self._main(),
             *([self._predicted()] if self.target else []),
-            _grid(
-                "Columns, worst first",
-                ("column, worst first", "distance", "mean over its pairs", "two halves"),
-                columns,
-            ),
-            _grid("Pairs, worst first", ("pair, worst first", "distance", "expected by the release"), pairs),
-            _grid(
-                "Groups, worst first",
-                ("group, worst first", "share", "in the release", "distance", "two halves"),
-                groups,
-            ),
+            Grid("Columns, worst first", heads[0], tuple(columns)),
+            Grid("Pairs, worst first", heads[1], tuple(pairs)),
+            Grid("Groups, worst first", heads[2], tuple(groups)),
         ]
         return [grid for grid in every if grid.rows]
 
@@ -200,7 +191,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
             ratios = [_number(value, ".3g") for value in (one.pmse_logistic, one.pmse_tree)]
             rows.append((one.name, f"{one.rows:,}", *means, pair, _number(one.k_marginal, ".0f"), *ratios))
         head = ("", "rows", *ways, "worst pair", "k-marginal", "pMSE logistic", "pMSE tree")
-        return _grid("Distances", head, rows)
+        return Grid("Distances", head, tuple(rows))
 
     def _predicted(self) -> Grid:
         models = next((one.predictions for one in self.scores if one.predictions), ())
@@ -216,7 +207,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
             overlap = [one.overlap.mean, one.overlap.difference] if one.overlap else [None, None]
             rows.append((one.name, *reached, *(_number(value, ".2f") for value in overlap)))
         head = (name, *first, *more, "interval overlap", "difference (standard errors)")
-        return _grid(f"Predicting {self.target}", head, rows)
+        return Grid(f"Predicting {self.target}", head, tuple(rows))
 
 
 def check_target(path: Path) -> None:
@@ -256,10 +247,6 @@ def _details(one: Prediction) -> dict[str, str]:
 
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
-
-
-def _grid(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Grid:
-    return Grid(caption=title, head=head, rows=tuple(rows), numbers=tuple(range(1, len(head))))
 
 
 def _text(grid: Grid) -> str:

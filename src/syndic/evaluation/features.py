@@ -1,13 +1,12 @@
 """Turn codes into numbers for regressions and trees, by public rules only: bounds and lists of the schema."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Coded, Column, Schema
+from syndic.data import Coded, Schema
 from syndic.data.coding import bins_of
 from syndic.data.ranged import Ranged
 
@@ -19,9 +18,7 @@ MOST_LEVELS = 64
 MOST_GROUPS = 255
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Design:
+class Design(NamedTuple):
     """Rows as numbers; `names` are those of the columns."""
 
     values: Numbers
@@ -53,38 +50,24 @@ def design(schema: Schema, names: Iterable[str], codes: Coded, *, drop_first: bo
             groups = codes[name].astype(np.int64) * levels // column.size
             kept = range(1 if drop_first else 0, levels)
             parts.append((groups[:, None] == np.array(kept, dtype=np.int64)).astype(np.float64))
-            labels += [f"{name} {_label(column, level, levels)}" for level in kept]
+            texts = column.labels() if levels == column.size else [f"group {level}" for level in range(levels)]
+            labels += [f"{name} {texts[level]}" for level in kept]
     return Design(np.hstack(parts), tuple(labels))
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class TreeFeatures:
-    """Rows as numbers for boosting; `grouped` says which columns are groups without an order."""
-
-    values: Numbers
-    grouped: list[bool]
-
-
-def tree_features(schema: Schema, names: Iterable[str], codes: Coded) -> TreeFeatures:
+def tree_features(schema: Schema, names: Iterable[str], codes: Coded) -> Numbers:
     """Return one number for each column: the middle of its bin (NaN for missing), or the place of its level."""
     parts: list[Numbers] = []
-    grouped: list[bool] = []
     for name in names:
         column = schema[name]
-        grouped.append(not isinstance(column, Ranged))
         if isinstance(column, Ranged):
             parts.append(middle_of(column, codes[name]))
         else:
             levels = min(column.size, MOST_GROUPS)
             parts.append((codes[name].astype(np.int64) * levels // column.size).astype(np.float64))
-    return TreeFeatures(np.column_stack(parts), grouped)
+    return np.column_stack(parts)
 
 
 def middle_of(column: Ranged, codes: NDArray[np.integer]) -> Numbers:
     """Return the middle of each code's bin, in the column's unit (for dates their resolution); NaN for missing."""
     return np.append(bins_of(column)[0], np.nan)[np.minimum(codes.astype(np.int64), column.levels)]  # type: ignore[arg-type]  # a column
-
-
-def _label(column: Column, level: int, levels: int) -> str:
-    return column.labels()[level] if levels == column.size else f"group {level}"

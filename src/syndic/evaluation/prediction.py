@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syndic.data import Boolean, Coded, Schema
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError, MissingExtraError
-from syndic.evaluation.chances import ChanceScores, chance_scores
 from syndic.evaluation.features import Numbers, design, middle_of, tree_features
 
 Task = Literal["classification", "regression"]
@@ -22,6 +22,25 @@ BOOSTING: Final = "gradient boosting"
 _ROUNDS: Final = 100
 _TREES: Final = 50
 _SMALLEST_LEAF: Final = 5
+BINS: Final = 10
+# a class with probability 0 that occurs would have an infinite loss
+_LEAST: Final = 1e-6
+
+
+class ChanceScores(Document):
+    """Scores of predicted probabilities. All are means over the classes, weighted by their shares of the test rows.
+
+    `auc` is the area under the receiver operating characteristic, each class versus the rest: 1 perfect, 0.5 chance.
+    `brier` is the mean squared error of the probability, `calibration_error` the expected calibration error over ten
+    equal bins of probability, `log_loss` is in nats.
+    """
+
+    auc: float | None
+    log_loss: float
+    brier: float
+    calibration_error: float
+    accuracy: float
+    balanced_accuracy: float
 
 
 class Prediction(Document):
@@ -95,17 +114,21 @@ def predictions(
     if not all(map(len, values)):
         return ()
     trees = [tree_features(schema, names, codes) for codes in (training, test)]
-    models = {BOOSTING: (_boosting(task, trees[0].grouped, column.size, seed), [one.values for one in trees])}
+    grouped = [not isinstance(schema[name], Ranged) for name in names]
+    models = {BOOSTING: (_boosting(task, grouped, column.size, seed), trees)}
     if full:
         matrices = [design(schema, names, codes, drop_first=False).values for codes in (training, test)]
         models |= {name: (model, matrices) for name, model in _models(task, seed).items()}
     scored = []
-    for name, (model, matrices) in models.items():
-        train, questions = (matrix[mask] for matrix, mask in zip(matrices, known, strict=True))
-        if task == "regression":
-            scored.append(_regression(name, _fitted(model, train, values[0], questions), values[1]))
-        else:
-            scored.append(_classification(name, _chances(model, train, values[0], questions, column.size), values[1]))
+    with warnings.catch_warnings():
+        # a fit that stops early is scored like any other
+        warnings.simplefilter("ignore")
+        for name, (model, matrices) in models.items():
+            train, asked = (matrix[mask] for matrix, mask in zip(matrices, known, strict=True))
+            if task == "regression":
+                scored.append(_regression(name, model.fit(train, values[0]).predict(asked), values[1]))
+            else:
+                scored.append(_classification(name, _chances(model, train, values[0], asked, column.size), values[1]))
     return tuple(scored)
 
 
@@ -115,15 +138,9 @@ def _boosting(task: Task, grouped: list[bool], classes: int, seed: int) -> Any:
 
     # scikit-learn takes 32 bits; a round has one tree for each class
     rounds = _ROUNDS if task == "regression" or classes <= 3 else max(20, 3 * _ROUNDS // classes)
-    same = {
-        "max_iter": rounds,
-        "early_stopping": False,
-        "categorical_features": grouped,
-        "random_state": seed % 2**32,
-    }
-    if task == "regression":
-        return ensemble.HistGradientBoostingRegressor(**same)
-    return ensemble.HistGradientBoostingClassifier(**same)
+    regression = task == "regression"
+    kind = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier
+    return kind(max_iter=rounds, early_stopping=False, categorical_features=grouped, random_state=seed % 2**32)
 
 
 def _models(task: Task, seed: int) -> dict[str, Any]:
@@ -131,21 +148,10 @@ def _models(task: Task, seed: int) -> dict[str, Any]:
 
     forest = {"n_estimators": _TREES, "min_samples_leaf": _SMALLEST_LEAF, "random_state": seed % 2**32}
     if task == "regression":
-        return {
-            "linear regression": linear_model.Ridge(alpha=1.0),
-            "random forest": ensemble.RandomForestRegressor(**forest),
-        }
-    return {
-        "logistic regression": linear_model.LogisticRegression(max_iter=500),
-        "random forest": ensemble.RandomForestClassifier(**forest),
-    }
-
-
-def _fitted(model: Any, features: Numbers, values: Any, questions: Numbers) -> Any:
-    with warnings.catch_warnings():
-        # a fit that stops early is scored like any other
-        warnings.simplefilter("ignore")
-        return model.fit(features, values).predict(questions)
+        linear, trees = linear_model.Ridge(alpha=1.0), ensemble.RandomForestRegressor(**forest)
+        return {"linear regression": linear, "random forest": trees}
+    logistic, trees = linear_model.LogisticRegression(max_iter=500), ensemble.RandomForestClassifier(**forest)
+    return {"logistic regression": logistic, "random forest": trees}
 
 
 def _chances(model: Any, features: Numbers, values: Any, questions: Numbers, classes: int) -> Numbers:
@@ -156,9 +162,7 @@ def _chances(model: Any, features: Numbers, values: Any, questions: Numbers, cla
         # a classifier cannot be fitted to one class: predict it
         found[:, present[0]] = 1.0
         return found
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found[:, present] = model.fit(features, values).predict_proba(questions)
+    found[:, present] = model.fit(features, values).predict_proba(questions)
     return found
 
 
@@ -174,3 +178,35 @@ def _classification(model: str, chances: Numbers, truth: Any) -> Prediction:
     scores = chance_scores(chances, truth)
     metrics = {"metric": "accuracy", "second_metric": "balanced accuracy"}
     return Prediction(model=model, score=scores.accuracy, second=scores.balanced_accuracy, chances=scores, **metrics)
+
+
+def chance_scores(chances: Numbers, truth: NDArray[np.integer]) -> ChanceScores:
+    """Return the scores of probabilities (row, class) for the classes that occur, `truth` the class of each row."""
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415  # an extra
+
+    places = truth.astype(np.int64)
+    occur, counts = np.unique(places, return_counts=True)
+    shares = counts / len(places)
+    several = occur if len(occur) > 1 else ()
+    areas = [roc_auc_score(places == level, chances[:, level]) for level in several]
+    # in two classes both have the same area, the same squared error and the same calibration
+    squares = [float(np.mean((chances[:, level] - (places == level)) ** 2)) for level in occur]
+    apart = [calibration_error(chances[:, level], places == level) for level in occur]
+    right = chances.argmax(axis=1) == places
+    of_truth = np.clip(chances[np.arange(len(places)), places], _LEAST, 1.0)
+    return ChanceScores(
+        auc=float(shares @ np.array(areas)) if areas else None,
+        log_loss=float(-np.log(of_truth).mean()),
+        brier=float(shares @ np.array(squares)),
+        calibration_error=float(shares @ np.array(apart)),
+        accuracy=float(right.mean()),
+        balanced_accuracy=float(np.mean([right[places == level].mean() for level in occur])),
+    )
+
+
+def calibration_error(chances: Numbers, is_class: NDArray[np.bool_]) -> float:
+    """Return the mean distance of predicted and observed shares over ten equal bins, weighted by rows."""
+    bins = np.minimum((chances * BINS).astype(np.int64), BINS - 1)
+    predicted = np.bincount(bins, chances, minlength=BINS)
+    observed = np.bincount(bins, is_class.astype(np.float64), minlength=BINS)
+    return float(np.abs(predicted - observed).sum() / len(chances))

@@ -113,8 +113,7 @@ def private_scores(
         RefusedError: if the call was used for another question, or its stored answer is missing.
     """
     table = state.open_table()
-    cliques = [*((name,) for name in table.schema.names), *_checked(table, state.terms.unit, pairs)]
-    public = rows_of(released, state.terms.schema).marginals(cliques)
+    public = rows_of(released, state.terms.schema).marginals(_cliques(table, state.terms.unit, pairs))
     question = _question(state, public, epsilon)
 
     def work() -> tuple[Stored, Mapping[str, bytes]]:
@@ -137,8 +136,11 @@ def _answered(
         raise InputError(
             f"party '{state.name}': scores under `replace` need the public number of its people: set `people`"
         )
-    noises = _noises(unit, epsilon, len(public))
-    events = tuple(_event(noise, what) for what, noise in noises.items())
+    noises, each = _noises(unit, epsilon, len(public)), unit.l1_of_counts()
+    events = tuple(
+        PureEvent(epsilon=noise.epsilon, what=f"{noise.event.what}, on {what} of a release")
+        for what, noise in noises.items()
+    )
     charged_to = _charged_to(state)
     # of a call that was answered before, only the stored answer leaves: the memory or the ledger refuses another one
     state.ledger.reserve(
@@ -153,7 +155,8 @@ def _answered(
         unit=unit,
         epsilon=epsilon,
         events=events,
-        sensitivity=_argument(unit, len(public)),
+        sensitivity=f"one person changes a party's counts by at most {each} in l1, so each of {len(public)} distances "
+        f"to fixed public counts by at most {each}, and all together by at most {len(public) * each}",
         protects=not randomness.simulated,
         size=size,
         scores=_scores([counts.domain.names for counts in public], size, noisy, rounding, noises),
@@ -181,7 +184,8 @@ def integer_target(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return np.asarray(whole.astype(np.int64)).reshape(counts.shape)
 
 
-def _checked(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> Sequence[Clique]:
+def _cliques(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> list[Clique]:
+    """Return every column and the pairs; refuse what cannot be scored."""
     if unit.scale > 1:
         raise InputError(f"private scores count whole rows, and unit.choose is '{unit.choose}'")
     if (table.rows_per_person, table.person) != (unit.rows, unit.person):
@@ -196,7 +200,7 @@ def _checked(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> Sequ
     large = [clique for clique in sets if not is_dense(table.schema.domain, clique)]
     if large:
         raise InputError(f"{' x '.join(large[0])} has too many cells to score: set fewer bins")
-    return pairs
+    return sets
 
 
 def _noises(unit: Unit, epsilon: Fraction, scores: int) -> dict[str, DiscreteLaplace]:
@@ -210,10 +214,6 @@ def _noises(unit: Unit, epsilon: Fraction, scores: int) -> dict[str, DiscreteLap
         }
     except ValueError as error:
         raise InputError(f"private scores: {error}") from None
-
-
-def _event(noise: DiscreteLaplace, what: str) -> Event:
-    return PureEvent(epsilon=noise.epsilon, what=f"{noise.event.what}, on {what} of a release")
 
 
 def _drawn(
@@ -251,14 +251,6 @@ def _scores(
             within=min(1.0, (reach + moved) / (2 * size)),
         )
         for clique, value, moved in zip(cliques, noisy, rounding, strict=True)
-    )
-
-
-def _argument(unit: Unit, scores: int) -> str:
-    each = unit.l1_of_counts()
-    return (
-        f"one person changes a party's counts by at most {each} in l1, so each of {scores} distances to fixed public "
-        f"counts by at most {each}, and all together by at most {scores * each}"
     )
 
 

@@ -15,13 +15,12 @@ import msgspec
 
 from syndic.document import Document, from_toml
 from syndic.errors import InputError, RefusedError
-from syndic.methods import Align
 from syndic.privacy import at_delta, shown
 from syndic.privacy.audit import AuditLog, Record
-from syndic.report.about import About
-from syndic.report.page import Alert, Grid, Page, Section
+from syndic.report.catalogues import About, refuse_unprotected
+from syndic.report.page import Grid, Page, Section
 from syndic.report.promise import charges, percent
-from syndic.report.record import sentence
+from syndic.report.record import COLUMN_HEAD, sentence
 from syndic.report.svg import HARD
 from syndic.study import Release, Study
 from syndic.study.document import alignment_of
@@ -51,13 +50,6 @@ class Template(Document):
     title: str
     lead: str
     sections: tuple[Part, ...]
-
-
-@final
-class _Templates(Document):
-    """All documents."""
-
-    documents: tuple[Template, ...]
 
 
 class Attack(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,10 +107,7 @@ class Case:
     log: tuple[Record, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not self.statement.protects:
-            raise RefusedError(f"{self.statement.study}: {self.statement.randomness}; there is nothing to certify")
-        if isinstance(self.study.protocol, Align):
-            raise RefusedError(f"{self.statement.study}: an alignment is outside differential privacy")
+        refuse_unprotected(self.study, self.statement)
         if self.statement.digest != self.study.digest:
             raise RefusedError(f"{self.statement.study}: statement and study do not match; nothing was written")
         if overstates(self.statement, self.study):
@@ -164,7 +153,7 @@ def _log(folder: Path, digest: str) -> tuple[Record, ...]:
 def templates() -> tuple[Template, ...]:
     """Return the templates."""
     text = (files("syndic.report") / "dossier.toml").read_text(encoding="utf-8")
-    return from_toml(text, _Templates, where="dossier.toml").documents
+    return from_toml(text, dict[str, tuple[Template, ...]], where="dossier.toml")["documents"]
 
 
 def write_dossier(case: Case, folder: str | Path) -> list[Path]:
@@ -182,9 +171,9 @@ def write_dossier(case: Case, folder: str | Path) -> list[Path]:
 
 def _page(case: Case, template: Template, fields: Mapping[str, str], tables: Mapping[str, Grid]) -> Page:
     statement = case.statement
-    warnings = [Alert(title="Disclosed exactly, outside any epsilon", points=statement.discloses)]
+    warnings = [Section(title="Disclosed exactly, outside any epsilon", points=statement.discloses)]
     broken = tuple(f"{one.audit}, {one.view}" for one in case.own_attacks if not one.holds)
-    warnings.append(Alert(title="The audit broke a claim: do not publish", points=broken))
+    warnings.append(Section(title="The audit broke a claim: do not publish", points=broken))
     return Page(
         title=template.title,
         subtitle=f"{statement.study}, {case.date}",
@@ -203,16 +192,13 @@ def _page(case: Case, template: Template, fields: Mapping[str, str], tables: Map
 
 def _section(one: Part, statement: Statement, fields: Mapping[str, str], tables: Mapping[str, Grid]) -> Section:
     listed = {"not_protected": statement.not_protected}
-    form = Grid(
-        caption="To be completed by a person",
-        head=("question", "answer", "by whom, when"),
-        rows=tuple((text, "", "") for text in one.blanks),
-    )
+    blanks = tuple((text, "", "") for text in one.blanks)
+    form = Grid("To be completed by a person", ("question", "answer", "by whom, when"), blanks)
     return Section(
         title=one.title,
         paragraphs=tuple(text.format_map(fields) for text in one.paragraphs),
         points=(*one.points, *(sentence(text) for name in one.lists for text in listed[name])),
-        tables=(*(tables[name] for name in one.tables if tables[name].rows), *((form,) if one.blanks else ())),
+        tables=tuple(table for table in (*(tables[name] for name in one.tables), form) if table.rows),
     )
 
 
@@ -257,48 +243,29 @@ def _attacked(case: Case) -> str:
 
 
 def _tables(case: Case) -> dict[str, Grid]:
-    study, statement = case.study, case.statement
-    summary = plan(study)
+    study, statement, names = case.study, case.statement, case.study.schema.names
+    steps = tuple((one.step, one.reveals, one.means) for one in plan(study).steps)
+    aligned = any(alignment_of(study, party.name) for party in study.parties)
+    identifying = filter(None, (study.unit.person, "each party's ids of the alignment" if aligned else None))
+    columns = (
+        *((one.name, str(type(one).__struct_config__.tag), str(one.size)) for one in study.schema.columns),
+        *((one, "read at the party only, for other columns", "") for one in study.schema.inputs if one not in names),
+        *((one, "read at the party only, to tell people apart", "") for one in identifying),
+    )
+    log = tuple(
+        (one.time[:19], one.who, one.what, "yes" if one.allowed else "no", one.why)
+        for one in (case.log or ())[-_FIRST_LINES:]
+    )
     return {
-        "steps": Grid(
-            caption="Every question that a party answers",
-            head=("step", "reveals", "what"),
-            rows=tuple((one.step, one.reveals, one.means) for one in summary.steps),
-        ),
-        "columns": Grid(
-            caption="Columns; bounds and lists were declared before any row was read",
-            head=("column", "kind", "values or bins"),
-            rows=(
-                *((one.name, str(type(one).__struct_config__.tag), str(one.size)) for one in study.schema.columns),
-                *((name, "read at the party only, for other columns", "") for name in _only_read(study)),
-                *((name, "read at the party only, to tell people apart", "") for name in _identifying(study)),
-            ),
-            numbers=(2,),
-        ),
+        "steps": Grid("Every question that a party answers", ("step", "reveals", "what"), steps),
+        "columns": Grid("Columns; bounds and lists were declared before any row was read", COLUMN_HEAD, columns),
         "costs": charges(statement, "Charged to each party's ledger for one person"),
         "risks": _risks(case),
         "attacks": _attacks(case),
         "recipients": _recipients(statement),
         "duties": _duties(study),
-        "log": Grid(
-            caption="Log of the organisation about this study",
-            head=("time (UTC)", "who", "what", "allowed", "why"),
-            rows=tuple(
-                (one.time[:19], one.who, one.what, "yes" if one.allowed else "no", one.why)
-                for one in (case.log or ())[-_FIRST_LINES:]
-            ),
-        ),
+        "log": Grid("Log of the organisation about this study", ("time (UTC)", "who", "what", "allowed", "why"), log),
     }
-
-
-def _only_read(study: Study) -> tuple[str, ...]:
-    """Return the columns of sources that others are derived from."""
-    return tuple(name for name in study.schema.inputs if name not in study.schema.names)
-
-
-def _identifying(study: Study) -> tuple[str, ...]:
-    aligned = any(alignment_of(study, party.name) for party in study.parties)
-    return tuple(filter(None, (study.unit.person, "each party's ids of the alignment" if aligned else None)))
 
 
 def _risks(case: Case) -> Grid:
@@ -313,9 +280,9 @@ def _risks(case: Case) -> Grid:
     )
     reached = "" if strongest is None else f": {strongest.reached:.2f} of epsilon {strongest.epsilon:.2f}"
     return Grid(
-        caption="Chance of a right guess about one person",
-        head=("criterion", "question", "without the person's data", "with them, at most", f"as attacks reach{reached}"),
-        rows=tuple(
+        "Chance of a right guess about one person",
+        ("criterion", "question", "without the person's data", "with them, at most", f"as attacks reach{reached}"),
+        tuple(
             (
                 *texts,
                 _chance(chance),
@@ -344,23 +311,12 @@ def _chance(share: float) -> str:
 
 
 def _attacks(case: Case) -> Grid:
-    return Grid(
-        caption="Attacks of the audit on this method, with budgets of their own",
-        head=("attack", "seen by", "claimed epsilon", "delta", "reached, at least", "runs", "claim holds"),
-        rows=tuple(
-            (
-                one.audit,
-                one.view,
-                f"{one.epsilon:.3f}",
-                f"{one.delta or 0:g}",
-                f"{one.reached:.3f}",
-                str(one.runs),
-                "yes" if one.holds else "BROKEN",
-            )
-            for one in case.bounds
-        ),
-        numbers=(2, 3, 4, 5),
-    )
+    rows = []
+    for one in case.bounds:
+        figures = f"{one.epsilon:.3f}", f"{one.delta or 0:g}", f"{one.reached:.3f}", str(one.runs)
+        rows.append((one.audit, one.view, *figures, "yes" if one.holds else "BROKEN"))
+    head = ("attack", "seen by", "claimed epsilon", "delta", "reached, at least", "runs", "claim holds")
+    return Grid("Attacks of the audit on this method, with budgets of their own", head, tuple(rows))
 
 
 def _recipients(statement: Statement) -> Grid:
@@ -372,11 +328,8 @@ def _recipients(statement: Statement) -> Grid:
         (f"against {who}", "the same, and what it knows itself", percent(best_guess(epsilon, statement.delta)))
         for who, epsilon in statement.other_adversaries.items()
     ]
-    return Grid(
-        caption="Recipients",
-        head=("recipient", "sees", "best guess about one person, at most"),
-        rows=(("each party, of its own people", "its own rows", "not protected"), *rows),
-    )
+    own = ("each party, of its own people", "its own rows", "not protected")
+    return Grid("Recipients", ("recipient", "sees", "best guess about one person, at most"), (own, *rows))
 
 
 def _duties(study: Study) -> Grid:
@@ -384,8 +337,5 @@ def _duties(study: Study) -> Grid:
     coordinator = (
         "runs the server and the study; sees what 'recipients' lists; publishes; holds the root of certificates"
     )
-    return Grid(
-        caption="Who does what",
-        head=("organisation", "does"),
-        rows=(*((party.name, each) for party in study.parties), ("coordinator", coordinator)),
-    )
+    rows = (*((party.name, each) for party in study.parties), ("coordinator", coordinator))
+    return Grid("Who does what", ("organisation", "does"), rows)

@@ -216,7 +216,6 @@ class Heat(Figure):
     values: tuple[tuple[float, ...], ...]
     row_axis: str = ""
     column_axis: str = ""
-    form: Form = "number"
     hundredths: bool = False
     marked: str | None = None
 
@@ -242,7 +241,8 @@ class Heat(Figure):
                 x, y = left + j * slot, top + i * pitch
                 drawn.append(self._cell(x, y, slot, pitch, (i, j, value, most)))
                 if self.hundredths and isfinite(value) and slot >= 2 * FONT_SIZE and pitch >= FONT_SIZE:
-                    drawn.append(label(_in_hundredths(value), x + slot / 2, y + pitch / 2 + 4, anchor="middle"))
+                    shown = "<1" if 0 < value < 0.005 else f"{100 * value:.0f}"
+                    drawn.append(label(shown, x + slot / 2, y + pitch / 2 + 4, anchor="middle"))
         for place in thinned(len(self.rows), pitch, FONT_SIZE + 3):
             y = top + (place + 0.5) * pitch + 4
             drawn.append(label(self.rows[place], left - 5, y, anchor="end", room=left - 7))
@@ -258,7 +258,7 @@ class Heat(Figure):
         if not isfinite(value):
             return box(x + 0.5, y + 0.5, slot - 1, pitch - 1, "void", title=f"{self.rows[i]}, {self.columns[j]}: none")
         kind = "cell tint0" if value >= 0 else "cell tint1"
-        title = f"{self.rows[i]}, {self.columns[j]}: {number(value, self.form)}"
+        title = f"{self.rows[i]}, {self.columns[j]}: {number(value)}"
         gap = 0.5 if min(slot, pitch) > 5 else 0.0
         shade = self._shade(abs(value) / most)
         return box(x + gap, y + gap, slot - 2 * gap, pitch - 2 * gap, kind, title=title, opacity=shade)
@@ -270,7 +270,7 @@ class Heat(Figure):
     def _scale(self, left: float, y: float, most: float) -> list[str]:
         """Return the axis' name and five steps from the weakest colour to the strongest."""
         signed = any(value < 0 for row in self.values for value in row)
-        low, end = number(-most if signed else 0, self.form), number(most, self.form)
+        low, end = number(-most if signed else 0), number(most)
         steps = (-1.0, -0.5, 0.0, 0.5, 1.0) if signed else (0.0, 0.25, 0.5, 0.75, 1.0)
         x = self.width - 12 - text_width(end) - 5 - 14 * len(steps)
         drawn = [label(low, x - 5, y + 18, anchor="end", kind="soft")]
@@ -291,10 +291,6 @@ class Heat(Figure):
 
     def _below(self) -> float:
         return bottom_height(self.columns, (self.width * 0.7) / max(1, len(self.columns)))
-
-
-def _in_hundredths(value: float) -> str:
-    return "<1" if 0 < value < 0.005 else f"{100 * value:.0f}"
 
 
 @dataclass(frozen=True)

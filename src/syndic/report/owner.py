@@ -9,18 +9,19 @@ from numpy.typing import NDArray
 from syndic.data import Table, open_source
 from syndic.errors import InputError
 from syndic.kernel import schema_of
-from syndic.privacy import Entry, Ledger, Spending, StudySpending, shown
+from syndic.privacy import Entry, Ledger, Spending, shown
 from syndic.privacy.covered import run_of
 from syndic.privacy.spending import STUDY_COLUMNS
-from syndic.report.counts import own_counts
 from syndic.report.figure import Series
 from syndic.report.page import Grid, Section
-from syndic.report.pictures import Coded, marginal
+from syndic.report.pictures import Coded, marginal, own_counts
 from syndic.report.svg import number
 from syndic.study.document import alignment_of
 from syndic.study.release import Release
 
 _MOST_ENTRIES = 20
+_SPENT_COLUMNS = ("data set", "spent epsilon", "delta", "cap", "left")
+_ENTRY_COLUMNS = ("no.", "time (UTC)", "kind", "data set", "study", "charge", "why")
 
 
 def own_columns_section(release: Release, table: Coded | None, party: str, source: Any) -> Section:
@@ -81,52 +82,24 @@ def ledger_section(release: Release, party: str, path: str | Path) -> Section:
                 for text in one.price.discloses
             ),
         ),
-        tables=(_spent(spendings), _studies(studies), _entries(last)),
+        tables=(
+            Grid("Spent on each data set", _SPENT_COLUMNS, tuple(map(_spent_row, spendings))),
+            Grid("What each study cost, and what was spent after it", STUDY_COLUMNS, tuple(one.row for one in studies)),
+            Grid("Entries", _ENTRY_COLUMNS, tuple(map(_entry_row, last))),
+        ),
         notes=(f"Head of the chain: {head}. Publish it or have it countersigned, to make later changes visible.",),
         owner=True,
     )
 
 
-def _studies(studies: tuple[StudySpending, ...]) -> Grid:
-    rows = tuple(one.row for one in studies)
-    return Grid(caption="What each study cost, and what was spent after it", head=STUDY_COLUMNS, rows=rows)
+def _spent_row(one: Spending) -> tuple[str, ...]:
+    """Return what was spent on a data set, as `_SPENT_COLUMNS` lists it."""
+    return one.dataset, shown(one.epsilon), f"{float(one.delta):g}", shown(one.cap.epsilon), f"{float(one.left):.4g}"
 
 
-def _spent(spendings: list[Spending]) -> Grid:
-    return Grid(
-        caption="Spent on each data set",
-        head=("data set", "spent epsilon", "delta", "cap", "left"),
-        rows=tuple(
-            (
-                one.dataset,
-                shown(one.epsilon),
-                f"{float(one.delta):g}",
-                shown(one.cap.epsilon),
-                f"{float(one.left):.4g}",
-            )
-            for one in spendings
-        ),
-        numbers=(1, 2, 3, 4),
-    )
-
-
-def _entries(entries: list[Entry]) -> Grid:
-    return Grid(
-        caption="Entries",
-        head=("no.", "time (UTC)", "kind", "data set", "study", "charge", "why"),
-        rows=tuple(
-            (
-                str(entry.number),
-                entry.time,
-                entry.kind,
-                entry.dataset,
-                entry.study[:12],
-                "; ".join(event.what for event in entry.events),
-                entry.why,
-            )
-            for entry in entries
-        ),
-    )
+def _entry_row(one: Entry) -> tuple[str, ...]:
+    charge = "; ".join(event.what for event in one.events)
+    return str(one.number), one.time, one.kind, one.dataset, one.study[:12], charge, one.why
 
 
 def _shares(counts: NDArray[np.int64]) -> tuple[float, ...]:

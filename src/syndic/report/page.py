@@ -11,22 +11,29 @@ from typing import Final, final
 from syndic.report.figure import Bars, Figure
 from syndic.report.svg import STYLE, element, escape, number
 
+_NUMBER: Final = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?(?![\w-])")
 _MARKUP: Final = re.compile(r"[\\`*_\[\]<>#|~&]")
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Grid:
-    """A table of texts; the first column names its row. `numbers` are the columns set to the right."""
+    """A table of texts; the first column names its row."""
 
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    numbers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.head) for row in self.rows):
             raise ValueError(f"table '{self.caption}': every row must have {len(self.head)} texts")
+
+    @property
+    def of_numbers(self) -> list[bool]:
+        """For each column whether it is set to the right: most of its texts begin as a number does."""
+        found = ([bool(_NUMBER.match(text)) for text in column if text] for column in zip(*self.rows, strict=True))
+        wide = [2 * sum(one) > len(one) for one in found] or [False] * len(self.head)
+        return [False, *wide[1:]]
 
 
 @final
@@ -49,25 +56,17 @@ class Section:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Alert:
-    """Something that must be read before anything else."""
-
-    title: str
-    points: tuple[str, ...]
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
 class Page:
     """A report: its title, warnings, main numbers and sections.
 
-    `owner` names the party whose private numbers the page contains; every section is then marked.
+    `warnings`, read first, have a title and points. `owner` names the party whose private numbers the page
+    contains; every section is then marked.
     """
 
     title: str
     subtitle: str
     lead: str
-    warnings: tuple[Alert, ...]
+    warnings: tuple[Section, ...]
     facts: tuple[tuple[str, str, str], ...]
     sections: tuple[Section, ...]
     footer: str
@@ -108,19 +107,16 @@ class Page:
         heading = element("p", escape(self.subtitle), class_="kicker") + element("h1", escape(self.title))
         parts.append(element("header", heading + element("p", escape(self.lead), class_="lead")))
         parts.append('<main id="report">')
-        parts += [_warning(one) for one in self.warnings]
+        for alert in self.warnings:
+            content = element("h2", escape(alert.title)) + _listed(alert.points)
+            parts.append(element("section", content, class_="warning", aria_label="warning"))
         parts.append(_facts(self.facts))
-        parts.append(self._contents())
-        parts += [self._section(place, one) for place, one in enumerate(self.sections, start=1)]
+        sections = list(enumerate(self.sections, start=1))
+        links = "".join(element("li", element("a", escape(one.title), href=f"#part-{k}")) for k, one in sections)
+        parts.append(element("nav", element("h2", "Contents") + element("ol", links), aria_label="Contents"))
+        parts += [self._section(place, one) for place, one in sections]
         parts += ["</main>", element("footer", element("p", escape(self.footer)))]
         return "\n".join(parts)
-
-    def _contents(self) -> str:
-        links = "".join(
-            element("li", element("a", escape(one.title), href=f"#part-{place}"))
-            for place, one in enumerate(self.sections, start=1)
-        )
-        return element("nav", element("h2", "Contents") + element("ol", links), aria_label="Contents")
 
     def _section(self, place: int, one: Section) -> str:
         parts = [element("h2", f"{place}. {escape(one.title)}", id=f"heading-{place}")]
@@ -128,7 +124,7 @@ class Page:
             parts.append(element("p", escape(_mark(self.owner)), class_="owner-mark"))
         parts += [element("p", escape(text)) for text in one.paragraphs]
         if one.points:
-            parts.append(element("ul", "".join(element("li", escape(text)) for text in one.points)))
+            parts.append(_listed(one.points))
         if one.figures:
             parts.append(element("div", "".join(_figure(figure) for figure in one.figures), class_="figures"))
         parts += [grid_html(table) for table in one.tables]
@@ -142,7 +138,7 @@ class Page:
 
 def grid_html(table: Grid) -> str:
     """Return a table that a screen reader can navigate and that scrolls if it is too wide."""
-    kinds = ["number" if place in table.numbers else "text" for place in range(len(table.head))]
+    kinds = ["number" if one else "text" for one in table.of_numbers]
     head = "".join(
         element("th", escape(text), scope="col", class_=kind) for text, kind in zip(table.head, kinds, strict=True)
     )
@@ -159,11 +155,15 @@ def grid_html(table: Grid) -> str:
 
 def grid_markdown(table: Grid) -> str:
     """Return a table in Markdown."""
-    bars = ["---:" if place in table.numbers else "---" for place in range(len(table.head))]
+    bars = ["---:" if one else "---" for one in table.of_numbers]
     rows = (f"| {' | '.join(map(_plain, row))} |" for row in table.rows)
     return "\n".join(
         (f"{_plain(table.caption)}:\n", f"| {' | '.join(map(_plain, table.head))} |", f"|{'|'.join(bars)}|", *rows)
     )
+
+
+def _listed(points: Iterable[str]) -> str:
+    return element("ul", "".join(element("li", escape(text)) for text in points))
 
 
 def _points(points: Iterable[str]) -> str:
@@ -179,25 +179,14 @@ def _figure(figure: Figure) -> str:
     words = element("p", escape(figure.description), class_="note") if figure.description else ""
     numbers = ""
     if isinstance(figure, Bars) and figure.labels:
-        grid = grid_html(_numbers(figure))
-        numbers = element("details", element("summary", "The numbers") + grid)
+        values = ([number(value, figure.form) for value in one.values] for one in figure.series)
+        head = ("value", *(one.name for one in figure.series))
+        rows = tuple(zip(figure.labels, *values, strict=True))
+        grid = Grid(f"{figure.title}: the numbers of the figure", head, rows)
+        numbers = element("details", element("summary", "The numbers") + grid_html(grid))
     wide = "wide" if figure.width > 400 else "narrow"
     caption = element("figcaption", escape(figure.title))
     return element("figure", caption + figure.inline() + words + numbers, class_=wide)
-
-
-def _numbers(figure: Bars) -> Grid:
-    rows = tuple(
-        (text, *(number(one.values[place], figure.form) for one in figure.series))
-        for place, text in enumerate(figure.labels)
-    )
-    names = tuple(one.name for one in figure.series)
-    return Grid(
-        caption=f"{figure.title}: the numbers of the figure",
-        head=("value", *names),
-        rows=rows,
-        numbers=tuple(range(1, 1 + len(names))),
-    )
 
 
 def _facts(facts: tuple[tuple[str, str, str], ...]) -> str:
@@ -207,11 +196,6 @@ def _facts(facts: tuple[tuple[str, str, str], ...]) -> str:
     )  # fmt: skip
     return element("section", element("h2", "At a glance", id="glance") + element("dl", cards, class_="facts"),
                    aria_labelledby="glance")  # fmt: skip
-
-
-def _warning(one: Alert) -> str:
-    points = element("ul", "".join(element("li", escape(text)) for text in one.points))
-    return element("section", element("h2", escape(one.title)) + points, class_="warning", aria_label="warning")
 
 
 def _mark(owner: str) -> str:

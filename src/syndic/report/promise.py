@@ -2,7 +2,7 @@
 
 from math import exp, isfinite
 
-from syndic.privacy import Unit, at_delta, shown
+from syndic.privacy import at_delta, shown
 from syndic.report.figure import Bars, Curve, Figure, Line, Series
 from syndic.report.page import Grid, Section
 from syndic.report.svg import HARD, number
@@ -14,6 +14,10 @@ from syndic.study.statement import (
     events_in_words,
 )
 
+_CAUTION = (
+    "This run protects nobody: see the warning at the top. What follows is what the study would guarantee if its sound "
+    "method ran with fresh noise."
+)
 _PRIORS = ((0.001, "1 in 1,000"), (0.01, "1 in 100"), (0.1, "1 in 10"), (0.5, "1 in 2"))
 
 
@@ -45,61 +49,50 @@ def cost_section(statement: Statement) -> Section:
 def promise_section(statement: Statement) -> Section:
     """Return the guarantee in plain words, with the odds and the curve."""
     figures: list[Figure] = []
-    if statement.epsilon or not statement.discloses:
-        figures.append(_even_odds(statement))
-    if statement.delta == 0 and figures:
-        figures.append(_beliefs(statement))
+    if _charged(statement):
+        figures += [_even_odds(statement)] if statement.delta else [_even_odds(statement), _beliefs(statement)]
     figures += _curve(statement)
+    rows = tuple((who, f"epsilon {shown(epsilon)}") for who, epsilon in statement.other_adversaries.items())
+    others = Grid(OTHER_ADVERSARIES, ("against", "for one person"), rows)
     return Section(
         title=f"The privacy guarantee. {WHOLE_RELEASE}",
         paragraphs=(
-            *_caution(statement),
+            *(() if statement.protects else (_CAUTION,)),
             f"Who is protected: {statement.unit_in_words[:1].lower()}{statement.unit_in_words[1:]}",
-            *_in_words(statement),
+            _in_words(statement),
             _delta_in_words(statement),
             "The guarantee holds whatever computers and other knowledge a reader of the release has, now and later. "
             'Against those who took part it holds under the trust assumptions of "Who saw what, and whom to trust".',
         ),
         figures=tuple(figures),
-        tables=(_numbers(statement), *_adversaries(statement)),
+        tables=(_numbers(statement), *((others,) if others.rows else ())),
     )
 
 
-def _caution(statement: Statement) -> tuple[str, ...]:
-    if statement.protects:
-        return ()
-    return (
-        "This run protects nobody: see the warning at the top. What follows is what the study would guarantee if its "
-        "sound method ran with fresh noise.",
-    )
+def _charged(statement: Statement) -> bool:
+    """Whether epsilon says anything: nothing is charged for what is disclosed exactly."""
+    return bool(statement.epsilon) or not statement.discloses
 
 
-def _in_words(statement: Statement) -> tuple[str, ...]:
-    if statement.discloses and not statement.epsilon:
-        return (
-            "Nothing was charged, and epsilon 0 does not mean that nothing is learnt: see what was disclosed, above.",
-        )
+def _in_words(statement: Statement) -> str:
+    if not _charged(statement):
+        return "Nothing was charged, and epsilon 0 does not mean that nothing is learnt: see what was disclosed, above."
+    inside = statement.unit.neighbours == "add_remove"
+    asked = "is this person in the data or not?" if inside else "which of two possible records is this person's?"
     chance = percent(best_guess(statement.epsilon, statement.delta))
     return (
         f"Suppose somebody knows everything about everybody else in the data and wants to know about one person: "
-        f"{_question(statement.unit)} Without the release a guess would be right half of the time. With it, the best "
-        f"possible guess is right at most {chance} of the time. The nearer to 50{HARD}%, the stronger the protection.",
+        f"{asked} Without the release a guess would be right half of the time. With it, the best "
+        f"possible guess is right at most {chance} of the time. The nearer to 50{HARD}%, the stronger the protection."
     )
-
-
-def _question(unit: Unit) -> str:
-    if unit.neighbours == "add_remove":
-        return "is this person in the data or not?"
-    return "which of two possible records is this person's?"
 
 
 def _delta_in_words(statement: Statement) -> str:
     if statement.delta == 0:
         return "Delta is 0: the guarantee holds for every possible outcome, without exception."
-    one_in = 1 / statement.delta
     return (
-        f"Delta is {statement.delta:g}: a slack of one in {one_in:,.0f} remains for outcomes that may reveal more than "
-        "epsilon allows. The percentages here include it."
+        f"Delta is {statement.delta:g}: a slack of one in {1 / statement.delta:,.0f} remains for outcomes that may "
+        "reveal more than epsilon allows. The percentages here include it."
     )
 
 
@@ -164,10 +157,11 @@ def _curve(statement: Statement) -> tuple[Curve, ...]:
 def _numbers(statement: Statement) -> Grid:
     unit = statement.unit
     change = "adding or removing one person" if unit.neighbours == "add_remove" else "replacing one person's rows"
+    guess = percent(best_guess(statement.epsilon, statement.delta))
     rows = (
         ("epsilon, for one person over the whole release", shown(statement.epsilon)),
         ("delta", f"{statement.delta:g}"),
-        *_guess_row(statement),
+        *((("a right guess at even odds, at most", guess),) if _charged(statement) else ()),
         ("neighbouring data sets differ by", change),
         ("rows of a person at a party, at most", str(unit.rows)),
         ("parties that a person may be at, at most", str(unit.parties)),
@@ -179,27 +173,13 @@ def _numbers(statement: Statement) -> Grid:
         ("why the noise is large enough", statement.sensitivity),
         ("where the noise comes from", statement.randomness),
     )
-    return Grid(caption=f"{WHOLE_RELEASE}, in numbers", head=("what", "value"), rows=rows)
-
-
-def _guess_row(statement: Statement) -> tuple[tuple[str, str], ...]:
-    if statement.discloses and not statement.epsilon:
-        return ()
-    return (("a right guess at even odds, at most", percent(best_guess(statement.epsilon, statement.delta))),)
-
-
-def _adversaries(statement: Statement) -> tuple[Grid, ...]:
-    rows = tuple((who, f"epsilon {shown(epsilon)}") for who, epsilon in statement.other_adversaries.items())
-    return (Grid(caption=OTHER_ADVERSARIES, head=("against", "for one person"), rows=rows),) if rows else ()
+    return Grid(f"{WHOLE_RELEASE}, in numbers", ("what", "value"), rows)
 
 
 def charges(statement: Statement, caption: str) -> Grid:
     """Return what every party's ledger is charged for one person."""
-    return Grid(
-        caption=caption,
-        head=("party", "cost", "charged for"),
-        rows=tuple(
-            (one.party, at_delta(one.epsilon, one.delta), events_in_words(one.events) or "nothing")
-            for one in statement.parties
-        ),
+    rows = tuple(
+        (one.party, at_delta(one.epsilon, one.delta), events_in_words(one.events) or "nothing")
+        for one in statement.parties
     )
+    return Grid(caption, ("party", "cost", "charged for"), rows)

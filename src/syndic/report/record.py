@@ -1,13 +1,17 @@
 """Sections of a report: what was released, who saw what, the messages, what is not protected, how to reproduce it."""
 
-from collections import Counter
-
 from syndic.kernel import Exchange
 from syndic.report.page import Grid, Section
 from syndic.report.svg import number
 from syndic.study.release import Release
 
+COLUMN_HEAD = ("column", "kind", "values or bins")
 _MOST_MESSAGES = 60
+_SPLIT = {
+    "horizontal": "people (every party has different people)",
+    "vertical": "columns (every party has different columns, the same people)",
+    "mixed": "people and columns (parties of a group have different columns of the same people)",
+}
 _REVEALS = {
     "public": "nothing of any row",
     "noisy": "a noisy result, charged to the party's ledger before the noise was drawn",
@@ -35,57 +39,25 @@ def released_section(release: Release) -> Section:
     columns = tuple(
         (column.name, str(type(column).__struct_config__.tag), number(column.size)) for column in study.schema.columns
     )
-    return Section(
-        title="What was released",
-        paragraphs=tuple(what),
-        tables=(
-            *_in_short(release),
-            Grid(
-                caption="Columns; the list and its bounds were public before any row was read",
-                head=("column", "kind", "values or bins"),
-                rows=columns,
-                numbers=(2,),
-            ),
-        ),
-    )
-
-
-def _in_short(release: Release) -> tuple[Grid, ...]:
-    """Return the summary of a result that is not a table."""
+    listed = Grid("Columns; the list and its bounds were public before any row was read", COLUMN_HEAD, columns)
     facts = tuple((str(name), str(value)) for name, value in release.result.summary().items())
-    if release.known_table is not None or not facts:
-        return ()
-    return (Grid(caption="The result in short", head=("what", "value"), rows=facts),)
+    # a table is described by its columns
+    short = () if table is not None or not facts else (Grid("The result in short", ("what", "value"), facts),)
+    return Section(title="What was released", paragraphs=tuple(what), tables=(*short, listed))
 
 
 def roles_section(release: Release) -> Section:
     """Return who saw what, and whom to trust."""
     statement = release.statement
+    rows = (("each party", "its own rows, and what the other parties see"), *statement.sees.items())
     return Section(
         title="Who saw what, and whom to trust",
         paragraphs=(
             "No message contains rows. This is everything that the method shows to others.",
-            f"Trust: {statement.trust}. Data are split by {_split(statement.partition)}.",
+            f"Trust: {statement.trust}. Data are split by {_SPLIT[statement.partition]}.",
         ),
-        tables=(
-            Grid(
-                caption="Roles and what they saw",
-                head=("role", "saw"),
-                rows=(
-                    ("each party", "its own rows, and what the other parties see"),
-                    *((role, seen) for role, seen in statement.sees.items()),
-                ),
-            ),
-        ),
+        tables=(Grid("Roles and what they saw", ("role", "saw"), rows),),
     )
-
-
-def _split(partition: str) -> str:
-    return {
-        "horizontal": "people (every party has different people)",
-        "vertical": "columns (every party has different columns, the same people)",
-        "mixed": "people and columns (parties of a group have different columns of the same people)",
-    }.get(partition, partition)
 
 
 def messages_section(release: Release) -> Section:
@@ -107,34 +79,21 @@ def messages_section(release: Release) -> Section:
 
 def _messages(transcript: tuple[Exchange, ...]) -> Grid:
     if len(transcript) <= _MOST_MESSAGES:
-        return Grid(
-            caption="Transcript",
-            head=("step", "party", "round", "reveals", "bytes asked", "bytes replied", "digest of the reply"),
-            rows=tuple(
-                (
-                    one.step,
-                    one.party,
-                    str(one.round),
-                    one.reveals,
-                    number(one.request_bytes),
-                    number(one.reply_bytes),
-                    one.reply_sha256[:12],
-                )
-                for one in transcript
-            ),
-            numbers=(2, 4, 5),
-        )
-    count: Counter[tuple[str, str, str]] = Counter()
-    size: Counter[tuple[str, str, str]] = Counter()
+        head = ("step", "party", "round", "reveals", "bytes asked", "bytes replied", "digest of the reply")
+        return Grid("Transcript", head, tuple(map(_message, transcript)))
+    sizes: dict[tuple[str, str, str], list[int]] = {}
     for one in transcript:
-        count[one.step, one.party, one.reveals] += 1
-        size[one.step, one.party, one.reveals] += one.reply_bytes
+        sizes.setdefault((one.step, one.party, one.reveals), []).append(one.reply_bytes)
     return Grid(
-        caption="Transcript, by step and party; transcript.json has every message",
-        head=("step", "party", "reveals", "replies", "bytes replied"),
-        rows=tuple((*key, number(count[key]), number(size[key])) for key in count),
-        numbers=(3, 4),
+        "Transcript, by step and party; transcript.json has every message",
+        ("step", "party", "reveals", "replies", "bytes replied"),
+        tuple((*key, number(len(each)), number(sum(each))) for key, each in sizes.items()),
     )
+
+
+def _message(one: Exchange) -> tuple[str, ...]:
+    sizes = number(one.request_bytes), number(one.reply_bytes)
+    return one.step, one.party, str(one.round), one.reveals, *sizes, one.reply_sha256[:12]
 
 
 def unprotected_section(release: Release) -> Section:
@@ -166,6 +125,12 @@ def reproduce_section(release: Release) -> Section:
     """Return what is needed to run the study again and to check this page."""
     statement = release.statement
     sources = " ".join(f"-s {party.name}=FILE" for party in release.study.parties)
+    rows = (
+        ("study", statement.study),
+        ("edition", str(statement.edition)),
+        ("digest of the study", statement.digest),
+        ("version of Syndic", statement.syndic),
+    )
     return Section(
         title="How to reproduce",
         paragraphs=(
@@ -173,18 +138,7 @@ def reproduce_section(release: Release) -> Section:
             "again costs again, unless in the same folder, which has the stored answers. New noise gives another table "
             "with the same guarantee.",
         ),
-        tables=(
-            Grid(
-                caption="Fingerprints",
-                head=("what", "value"),
-                rows=(
-                    ("study", statement.study),
-                    ("edition", str(statement.edition)),
-                    ("digest of the study", statement.digest),
-                    ("version of Syndic", statement.syndic),
-                ),
-            ),
-        ),
+        tables=(Grid("Fingerprints", ("what", "value"), rows),),
         commands=(
             f"pip install syndic=={statement.syndic}",
             "syndic plan study.json",

@@ -15,21 +15,24 @@ from syndic.document import to_readable_json
 from syndic.errors import InputError
 from syndic.methods import Learn
 from syndic.privacy import at_delta, shown
-from syndic.report.about import About, refuse_unprotected
+from syndic.report.catalogues import About, croissant, healthdcat, refuse_unprotected
 from syndic.study.release import Release
 
 
 def registry_entry(release: Release, about: About) -> dict[str, Any]:
     """Return the entry; raise `RefusedError` for a rehearsal or a published variant, which protects nobody."""
-    refuse_unprotected(release)
+    refuse_unprotected(release.study, release.statement)
     statement, study = release.statement, release.study
+    columns = ", ".join(f"{column.name} ({column.size} levels)" for column in study.schema.columns)
+    named = f"{study.name} {about.curators[0].name} {about.published[:4]}"
     return {
-        "url_slug": _slug(f"{study.name} {about.curators[0].name} {about.published[:4]}"),
+        "url_slug": re.sub("[^a-z0-9]+", "-", named.lower()).strip("-"),
         "deployment": {
             "basic": _basic(release, about),
             "dp_variant": {
                 "variant_name": "Pure DP" if statement.delta == 0 else "Approximate DP",
-                "data_domain": _domain(release),
+                "data_domain": f"Tables with the columns {columns}. Columns, bounds and lists are declared in the "
+                "study, not computed from rows.",
                 "unprotected_quantities": _listed(statement.not_protected),
             },
             "privacy_loss": _privacy_loss(release),
@@ -45,16 +48,17 @@ def registry_entry(release: Release, about: About) -> dict[str, Any]:
     }
 
 
-def write_registry(release: Release, about: About, path: str | Path) -> Path:
-    """Write the entry as `.yaml`, as the registry takes it, or as `.json`; return the path."""
-    path = Path(path)
-    entry = registry_entry(release, about)
-    if path.suffix in {".yaml", ".yml"}:
-        path.write_text("\n".join(_yaml(entry)) + "\n", encoding="utf-8")
-    elif path.suffix == ".json":
-        path.write_bytes(to_readable_json(entry))
+def write_catalogue(kind: str, release: Release, folder: Path, about: About, path: Path) -> Path:
+    """Write what the registry, `croissant` or `healthdcat` asks about the release in `folder`; return the path."""
+    endings = (".yaml", ".yml", ".json") if kind == "registry" else (".json", ".jsonld")
+    if path.suffix not in endings:
+        raise InputError(f"{path.name}: metadata for {kind} is written as {' or '.join(endings)}")
+    if kind == "croissant":
+        content = croissant(release, folder, about)
     else:
-        raise InputError(f"{path.name}: an entry for the registry is written as .yaml or .json")
+        content = (registry_entry if kind == "registry" else healthdcat)(release, about)
+    yaml = path.suffix in {".yaml", ".yml"}
+    path.write_bytes("\n".join([*_yaml(content), ""]).encode() if yaml else to_readable_json(content))
     return path
 
 
@@ -77,12 +81,6 @@ def _basic(release: Release, about: About) -> dict[str, Any]:
     }
 
 
-def _domain(release: Release) -> str:
-    columns = ", ".join(f"{column.name} ({column.size} levels)" for column in release.study.schema.columns)
-    declared = "Columns, bounds and lists are declared in the study, not computed from rows."
-    return f"Tables with the columns {columns}. {declared}"
-
-
 def _privacy_loss(release: Release) -> dict[str, Any]:
     statement, people = release.statement, release.study.people
     delta = {} if statement.delta == 0 else {"delta": statement.delta}
@@ -103,12 +101,10 @@ def _model(release: Release) -> dict[str, Any]:
         "vertical": "each with different columns about the same people",
         "mixed": "in groups, each with different columns about the people of its group",
     }[statement.partition]
-    alone = "One organisation with its own rows."
+    several = f"{len(parties)} organisations, {split}; no rows are pooled."
     return {
         "model_name": "Central" if len(parties) == 1 else "Federated",
-        "model_name_details": alone
-        if len(parties) == 1
-        else f"{len(parties)} organisations, {split}; no rows are pooled.",
+        "model_name_details": "One organisation with its own rows." if len(parties) == 1 else several,
         "trust_assumptions": statement.trust,
         "actors": _listed(f"{role}: {seen}" for role, seen in statement.sees.items()),
         "release_type": "One release",
@@ -152,10 +148,6 @@ def _sources(release: Release, about: About) -> dict[str, Any]:
 
 def _listed(texts: Iterator[str] | tuple[str, ...]) -> str:
     return "\n".join(f"- {text}" for text in texts)
-
-
-def _slug(text: str) -> str:
-    return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def _yaml(value: Any, indent: int = 0) -> Iterator[str]:

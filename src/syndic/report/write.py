@@ -13,12 +13,10 @@ from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.survival.result import SurvivalResult
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import at_delta
-from syndic.report.describe import describe_section
-from syndic.report.gram import gram_section
-from syndic.report.homm import homm_section
-from syndic.report.learn import learn_section
+from syndic.report.coefficients import gram_section, learn_section
+from syndic.report.estimates import describe_section, survival_section
 from syndic.report.owner import ledger_section, own_columns_section
-from syndic.report.page import Alert, Grid, Page, Section
+from syndic.report.page import Grid, Page, Section
 from syndic.report.pictures import Coded, coded, columns_section, pairs_section
 from syndic.report.promise import cost_section, percent, promise_section
 from syndic.report.record import (
@@ -30,10 +28,8 @@ from syndic.report.record import (
     sentence,
     unprotected_section,
 )
-from syndic.report.reliability import reliability_section
-from syndic.report.survival import survival_section
 from syndic.report.svg import HARD, number
-from syndic.report.synthesis import synthesis_section
+from syndic.report.synthetic import homm_section, reliability_section, synthesis_section
 from syndic.study.release import UNKNOWN_RELIABILITY, Release
 from syndic.study.statement import WHOLE_RELEASE, best_guess, costs_of
 
@@ -108,11 +104,13 @@ def _page(release: Release, table: Coded | None, owner: str, private: tuple[Sect
         None if shown is None else pairs_section(shown),
         reproduce_section(release),
     )
+    unknown = f"{UNKNOWN_RELIABILITY}: this method does not publish what it takes." if table is not None else ""
+    relied_on = unknown if reliability is None else reliability.sentence
     statement = release.statement
     return Page(
         title=statement.study,
         subtitle=f"Owner's report for {owner}" if owner else "Report of a joint release",
-        lead=_lead(release) + _relied_on(release),
+        lead=f"{_lead(release)} {relied_on}" if relied_on else _lead(release),
         warnings=_warnings(release),
         facts=_facts(release),
         sections=tuple(one for one in sections if one is not None),
@@ -139,16 +137,7 @@ def _lead(release: Release) -> str:
     )
 
 
-def _relied_on(release: Release) -> str:
-    """Return the sentence on relations that the table does not hold well, or that they are not known."""
-    if release.known_reliability is not None:
-        return f" {release.known_reliability.sentence}"
-    if release.known_table is None:
-        return ""
-    return f" {UNKNOWN_RELIABILITY}: this method does not publish what it takes."
-
-
-def _warnings(release: Release) -> tuple[Alert, ...]:
+def _warnings(release: Release) -> tuple[Section, ...]:
     statement = release.statement
     found = []
     if not statement.protects:
@@ -156,15 +145,15 @@ def _warnings(release: Release) -> tuple[Alert, ...]:
         if release.study.protocol.simulation_only:
             reasons.append("The method runs as published, which does not satisfy the guarantee it states.")
         reasons.append("Do not publish this run and do not use it with data about real people.")
-        found.append(Alert(title="This run protects nobody", points=tuple(reasons)))
+        found.append(Section(title="This run protects nobody", points=tuple(reasons)))
     if statement.discloses:
         points = tuple(sentence(text) for text in statement.discloses)
-        found.append(Alert(title="Disclosed exactly, outside any epsilon", points=points))
+        found.append(Section(title="Disclosed exactly, outside any epsilon", points=points))
     if statement.departures:
-        found.append(Alert(title="Claims of the paper that are not met", points=statement.departures))
+        found.append(Section(title="Claims of the paper that are not met", points=statement.departures))
     if statement.digest != release.study.digest:
         text = f"The statement belongs to study {statement.digest[:12]}, the study file is {release.study.digest[:12]}."
-        found.append(Alert(title="Statement and study do not match", points=(text, "Do not rely on this report.")))
+        found.append(Section(title="Statement and study do not match", points=(text, "Do not rely on this report.")))
     return tuple(found)
 
 

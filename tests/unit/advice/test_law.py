@@ -6,7 +6,7 @@ import pytest
 from support import study_text
 from syndic import Study
 from syndic.advice.budgets import scaled
-from syndic.advice.law import kept_of, people_in_cells
+from syndic.advice.forecast import kept_of, people_in_cells
 from syndic.methods.histogram.homm import HommPlan
 from syndic.random import SimulationRandomness
 

@@ -14,9 +14,9 @@ from support import CASES, COLUMNS, VERTICAL, across_study, mixing_study, study_
 from syndic import Study
 from syndic.advice import Advice, Assumptions, NoiseAdvice, advise, published, warning
 from syndic.advice.advice import RULE, PublishedError
+from syndic.advice.artificial import CROWDS, made_up
 from syndic.advice.learning import _people as with_label
 from syndic.advice.published import advise_published
-from syndic.advice.vertical_people import CROWDS, made_up
 from syndic.cli.main import cli
 from syndic.data import decode_codes
 from syndic.data.coding import coding_of

@@ -7,12 +7,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from support import study_text
 from syndic.advice import Advice, Assumptions
 from syndic.advice.budgets import break_even
 from syndic.advice.synthesis import advise_synthesis
 from syndic.cli.main import cli
-from syndic.errors import InputError
 from syndic.methods.synthesis.trust import POOR
 from syndic.privacy import Budget
 from syndic.study import Study
@@ -66,12 +64,6 @@ def test_break_even() -> None:
     assert break_even(factors, curve, 0.05) is None
     # from where it stays below
     assert break_even([1.0, 2.0, 4.0], [0.1, 0.3, 0.1], 0.3**0.5 * 0.1**0.5) == pytest.approx(2 * 2**0.5)
-
-
-def test_refusals() -> None:
-    parties = '[[parties]]\nname = "north"\npeople = 50\n[[parties]]\nname = "south"\npeople = 50\n'
-    with pytest.raises(InputError, match="this prediction is for the method synthesis"):
-        advise_synthesis(Study.loads(study_text(parties=parties)), Assumptions())
 
 
 def test_on_the_command_line() -> None:

@@ -11,16 +11,13 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from support import study_text
 from syndic.advice import Assumptions, VerticalAdvice, advise
 from syndic.advice.advice import Variant
-from syndic.advice.vertical import _FORECASTS, Found, _expected, _simulated, _verdict, advise_vertical
-from syndic.advice.vertical_forecast import forecast_columns
-from syndic.advice.vertical_people import Crowd, distance, made_up
+from syndic.advice.artificial import Crowd, distance, forecast_columns, made_up
+from syndic.advice.vertical import _FORECASTS, Found, _expected, _simulated, _verdict
 from syndic.cli.main import cli
 from syndic.data import Schema
 from syndic.document import from_json
-from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets
 from syndic.kernel import silent_progress
 from syndic.methods import Glued, Synthesis, Vertimrf
@@ -163,13 +160,9 @@ def test_the_command_says_what_the_function_says(study_file: Path) -> None:
         assert all(span.low <= span.middle <= span.high for span in one.expected)
 
 
-def test_tasks_and_other_methods_are_refused(study_file: Path, tmp_path: Path) -> None:
+def test_tasks_are_refused(study_file: Path) -> None:
     result: Any = CliRunner().invoke(cli, ["advise", str(study_file), "--task", "mean:a"])
     assert "tasks are for the method homm" in str(result.exception)
-    other = tmp_path / "other.toml"
-    other.write_text(study_text())
-    with pytest.raises(InputError, match="different columns of the same people"):
-        advise_vertical(Study.load(other))
 
 
 VERTICAL = """

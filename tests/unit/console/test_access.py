@@ -10,7 +10,7 @@ import pytest
 from consoles import Visitor, study_between
 from syndic.console import access
 from syndic.console.access import role_of
-from syndic.console.endpoints import description, endpoints_of
+from syndic.console.endpoints import ENDPOINTS, description
 from syndic.console.ledgers import spending_figure
 from syndic.console.releases import comparison_figure
 from syndic.console.serve import hosts_of
@@ -62,7 +62,7 @@ def test_the_description_is_whole(role: Any) -> None:
     told = json.loads(json.dumps(description(role)))
     assert told["openapi"] == "3.1.0"
     described = {(method, path) for path, methods in told["paths"].items() for method in methods}
-    assert described == {(one.method.lower(), f"/api/v1{one.path}") for one in endpoints_of(role)}
+    assert described == {(one.method.lower(), f"/api/v1{one.path}") for one in ENDPOINTS[role]}
     names = [operation["operationId"] for methods in told["paths"].values() for operation in methods.values()]
     assert len(set(names)) == len(names)
     schemas = {f"#/components/schemas/{name}" for name in told["components"]["schemas"]}

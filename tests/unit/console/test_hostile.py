@@ -94,7 +94,7 @@ def test_a_failure_is_not_raised_again_for_the_server_to_log() -> None:
     async def receive() -> Any:
         return {"type": "http.request", "body": b""}
 
-    guard = Guard(inner, hosts=[HOST], most=10, larger=lambda _path: None)
+    guard = Guard(inner, hosts=[HOST], most=10, larger={})
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", HOST.encode())]}
     with pytest.raises(StopIteration):
         guard(scope, receive, send).send(None)

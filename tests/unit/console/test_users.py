@@ -19,8 +19,8 @@ from consoles import Answer, Visitor, request, study_between, study_file
 from syndic.cli.main import cli
 from syndic.console import access, serve, users
 from syndic.console.access import Proxy
-from syndic.console.endpoints import endpoints_of
-from syndic.console.pages import Asked, _password, pages_of
+from syndic.console.endpoints import ENDPOINTS
+from syndic.console.pages import PAGES, Asked, _password
 from syndic.console.users import ROLES, UserRole, find, put, remove, with_password, with_token
 from syndic.errors import InputError, RefusedError
 from syndic.federation.coordinator import Coordinator
@@ -78,8 +78,8 @@ def sign_in(visitor: Visitor, name: str, password: str, **headers: str) -> Answe
 def test_every_route_asks_for_its_role(folders: dict[str, Path], console: Any, role: UserRole) -> None:
     folder = folders[console]
     visitor = Visitor(folder, name=f"some-{role}", role=role)
-    routes = [(True, method, page.path) for page in pages_of(console) for method in ("GET", "POST")]
-    routes += [(False, one.method, one.path) for one in endpoints_of(console)]
+    routes = [(True, method, page.path) for page in PAGES[console] for method in ("GET", "POST")]
+    routes += [(False, one.method, one.path) for one in ENDPOINTS[console]]
     everyone = {"/", "/login", "/logout", "/assets/{file}", "/api/v1/openapi.json", "/releases/{name}/report"}
     known = {path if page else f"/api/v1{path}" for page, _, path in routes}
     assert {route.path for route in visitor.app._inner.routes} == known | everyone  # type: ignore[attr-defined]

@@ -22,7 +22,7 @@ from syndic.document import from_json, to_json
 from syndic.errors import InputError, MissingExtraError, RefusedError
 from syndic.evaluation import Evaluation
 from syndic.evaluation.baselines import PooledSource, alone_study, held_out, own_rows, pooled_study, without_noise
-from syndic.evaluation.breakdown import column_scores, group_scores
+from syndic.evaluation.distance import column_scores, group_scores
 from syndic.evaluation.evaluation import BANNER
 from syndic.evaluation.prediction import default_target
 from syndic.evaluation.rows import pooled, thinned

@@ -10,11 +10,19 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from syndic.data import Boolean, Categorical, Coded, Instead, Integer, Real, Schema
 from syndic.errors import InputError
-from syndic.evaluation.chances import calibration_error, chance_scores
 from syndic.evaluation.features import design, middle_of
-from syndic.evaluation.prediction import predictions, task_of
-from syndic.evaluation.propensity import logistic_ratio, pmse, tree_ratio
-from syndic.evaluation.regression import Fit, coefficient_overlap, interval_overlap, linear, logistic, predicted
+from syndic.evaluation.prediction import calibration_error, chance_scores, predictions, task_of
+from syndic.evaluation.regression import (
+    Fit,
+    coefficient_overlap,
+    interval_overlap,
+    linear,
+    logistic,
+    logistic_ratio,
+    pmse,
+    predicted,
+    tree_ratio,
+)
 
 SCHEMA = Schema(
     columns=(

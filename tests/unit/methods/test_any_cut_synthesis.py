@@ -26,7 +26,7 @@ from syndic.methods.synthesis.size import _counts_sets
 from syndic.model.markov import Grouping
 from syndic.mpc.product_messages import ProductStart
 from syndic.report import About, healthdcat
-from syndic.report.about import Curator
+from syndic.report.catalogues import Curator
 from syndic.study import plan
 from syndic.study.release import Release
 

@@ -12,8 +12,7 @@ from scipy.stats import spearmanr
 import syndic as sy
 from support import CASES, VERTICAL, across_study, rows, study_text
 from syndic.advice import Assumptions
-from syndic.advice.vertical_forecast import made_up_counts
-from syndic.advice.vertical_people import CROWDS, made_up
+from syndic.advice.artificial import CROWDS, made_up, made_up_counts
 from syndic.data import Domain, Schema, decode_codes
 from syndic.document import from_builtins, from_file
 from syndic.errors import InputError

@@ -10,7 +10,7 @@ from scipy.stats import contingency
 
 from syndic.data import ArrowSource, Boolean, Categorical, Date, Instead, Integer, Ordinal, Real, Schema, Table
 from syndic.model.interval.question import read_question
-from syndic.report.counts import association, grouping, own_counts, pair
+from syndic.report.pictures import association, grouping, own_counts, pair
 
 DECEMBER = tuple(date(2020, 12, day) for day in range(1, 32))
 GENERATOR = np.random.default_rng(3)

@@ -17,7 +17,7 @@ from syndic import Release, Study, simulate
 from syndic.cli.main import cli
 from syndic.document import from_toml
 from syndic.errors import InputError, RefusedError
-from syndic.report import About, croissant, healthdcat, registry_entry, write_croissant, write_registry
+from syndic.report import About, croissant, healthdcat, registry_entry, write_catalogue
 
 ABOUT = """
 description = "Synthetic visits: a table of \\"made up\\" people"
@@ -135,14 +135,14 @@ def test_a_guarantee_without_delta_is_pure(pure: Path) -> None:
 
 
 def test_registry_entry_of_the_demo(folder: Path, tmp_path: Path, golden: Callable[[str, str], None]) -> None:
-    text = write_registry(Release.load(folder), about(), tmp_path / "entry.yaml").read_text()
+    text = write_catalogue("registry", Release.load(folder), folder, about(), tmp_path / "entry.yaml").read_text()
     golden("registry-demo.yaml", re.sub(r"Syndic [^;]+;", "Syndic VERSION;", text))
 
 
 def test_yaml_reads_as_the_json_does(folder: Path, tmp_path: Path) -> None:
     release = Release.load(folder)
-    as_yaml = yaml.safe_load(write_registry(release, about(), tmp_path / "entry.yaml").read_text())
-    as_json = json.loads(write_registry(release, about(), tmp_path / "entry.json").read_text())
+    as_yaml = yaml.safe_load(write_catalogue("registry", release, folder, about(), tmp_path / "entry.yaml").read_text())
+    as_json = json.loads(write_catalogue("registry", release, folder, about(), tmp_path / "entry.json").read_text())
     assert as_yaml == as_json
     assert as_yaml["deployment"]["privacy_loss"]["privacy_parameters"] == {
         "epsilon": pytest.approx(release.statement.epsilon),
@@ -157,7 +157,9 @@ def test_yaml_reads_as_the_json_does(folder: Path, tmp_path: Path) -> None:
 )
 def test_words_survive_yaml(folder: Path, tmp_path: Path, text: str) -> None:
     words = msgspec.structs.replace(about(), description=text, authors=(text,))
-    entry = yaml.safe_load(write_registry(Release.load(folder), words, tmp_path / "entry.yaml").read_text())
+    entry = yaml.safe_load(
+        write_catalogue("registry", Release.load(folder), folder, words, tmp_path / "entry.yaml").read_text()
+    )
     assert entry["deployment"]["basic"]["description"] == text
     assert entry["deployment"]["administrative"]["registry_authors"] == [text]
 
@@ -204,9 +206,9 @@ def test_words_that_a_catalogue_cannot_take(changed: str) -> None:
 def test_wrong_endings_are_refused(folder: Path, tmp_path: Path) -> None:
     release = Release.load(folder)
     with pytest.raises(InputError, match=r"\.yaml"):
-        write_registry(release, about(), tmp_path / "entry.txt")
+        write_catalogue("registry", release, folder, about(), tmp_path / "entry.txt")
     with pytest.raises(InputError, match="jsonld"):
-        write_croissant(release, folder, about(), tmp_path / "croissant.txt")
+        write_catalogue("croissant", release, folder, about(), tmp_path / "croissant.txt")
 
 
 def test_command_line(folder: Path, tmp_path: Path) -> None:

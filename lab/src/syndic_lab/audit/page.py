@@ -6,7 +6,7 @@ from typing import Final
 from syndic.document import to_readable_json
 from syndic.errors import InputError
 from syndic.report.figure import Bars, Series
-from syndic.report.page import Alert, Grid, Page, Section
+from syndic.report.page import Grid, Page, Section
 from syndic.version import __version__
 from syndic_lab.audit.observation import Finding
 from syndic_lab.audit.planted import Caught
@@ -52,12 +52,7 @@ def tables_of(report: Report) -> tuple[Grid, ...]:
     bounds = [each for each in report.findings if each.epsilon is not None]
     facts = [each for each in report.findings if each.epsilon is None]
     return (
-        Grid(
-            caption="lower bounds on epsilon",
-            head=BOUND_HEAD,
-            rows=tuple(map(_bound_row, bounds)),
-            numbers=(3, 4, 5, 6),
-        ),
+        Grid("lower bounds on epsilon", BOUND_HEAD, tuple(map(_bound_row, bounds))),
         Grid(caption="laws and facts", head=FACT_HEAD, rows=tuple(map(_fact_row, facts))),
     )
 
@@ -125,7 +120,7 @@ def _page(report: Report) -> Page:
         title="Planted faults" if planted else "Audit of every claim",
         subtitle="Syndic",
         lead=summary_of(report) + ".",
-        warnings=(Alert(title="Not as it should be", points=wrong),) if wrong else (),
+        warnings=(Section(title="Not as it should be", points=wrong),) if wrong else (),
         facts=(),
         sections=_sections(report),
         footer=f"Made by Syndic {__version__}. Tables were made up; nobody's rows are in it.",

@@ -14,7 +14,7 @@ from syndic_lab.audit.page import summary_of, tables_of, write_page
 
 @click.command(epilog="\b\nExample: syndic audit homm marginals --quick")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--quick/--full", default=True, help="About two minutes, or a quarter of an hour.  [default: quick]")
+@click.option("--quick/--full", default=True, help="About two minutes, or a quarter of an hour.")
 @click.option("--planted", is_flag=True, help="Plant faults instead, and check that the audits find them.")
 @click.option("--list", "listed", is_flag=True, help="Only name the audits, or with --planted the faults.")
 @click.option("--seed", type=int, help="Repeat a run: its report names its seed.")

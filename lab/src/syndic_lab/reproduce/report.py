@@ -73,14 +73,7 @@ def _summary(items: Sequence[Item], done: Mapping[str, Done]) -> Section:
     head = ("name", "where", "state", *VERDICTS, "processor time")
     return Section(
         title="Summary",
-        tables=(
-            Grid(
-                caption="every table and figure, with its verdicts",
-                head=head,
-                rows=tuple(rows),
-                numbers=tuple(range(3, 4 + len(VERDICTS))),
-            ),
-        ),
+        tables=(Grid("every table and figure, with its verdicts", head, tuple(rows)),),
         notes=("'kept' was measured by an earlier run with the same version, parameters and data.",),
     )
 
@@ -107,7 +100,7 @@ def tables_of(item: Item, rows: Sequence[Row]) -> list[Grid]:
     found = []
     if shown:
         numbers = tuple(_number_row(item, row) for row in shown)
-        found.append(Grid(caption="published and ours", head=NUMBERS_HEAD, rows=numbers, numbers=(2, 3, 4, 5)))
+        found.append(Grid(caption="published and ours", head=NUMBERS_HEAD, rows=numbers))
     if item.claims:
         measured = Found.of(rows)
         seen = [(claim.text, *reversed(claim.verdict(measured))) for claim in item.claims]
@@ -156,7 +149,7 @@ def _markdown(page: Page, sections: Sequence[tuple[str, Section]], folder: Path)
 
 
 def _table(table: Grid) -> list[str]:
-    rule = "|".join("---:" if place in table.numbers else "---" for place in range(len(table.head)))
+    rule = "|".join("---:" if one else "---" for one in table.of_numbers)
     rows = [f"| {' | '.join(map(_cell, row))} |" for row in table.rows]
     return [f"| {' | '.join(table.head)} |", f"|{rule}|", *rows]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import exp, log
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,6 @@ from scipy.special import expit
 
 from syndic.advice import Assumptions, Task
 from syndic.advice.assume import ColumnAssumption
-from syndic.advice.law import homm_of
 from syndic.data import Boolean, Categorical, Instead, Real, Schema
 from syndic.data.schema import Column
 from syndic.document import exact
@@ -45,7 +44,7 @@ class Setting:
         sizes = ", ".join(
             f"{party.people} at {float((party.budget or study.budget).epsilon):.3g}" for party in study.parties
         )
-        protocol = homm_of(study)
+        protocol: Any = study.protocol
         rule = f"{protocol.noise}{'' if protocol.clamp else ' unclamped'}, {study.unit.neighbours}"
         return (
             f"{self.number}: {self.task.name}, {self.shape}, {study.schema.domain.size} cells, {rule}, people {sizes}"

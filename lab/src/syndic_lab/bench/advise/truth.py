@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from syndic.advice.budgets import scaled
-from syndic.advice.law import homm_of
 from syndic.data import Categorical, SparseCounts, decode_rows
 from syndic.data.factor import gather
 from syndic.data.schema import Column
@@ -145,11 +144,11 @@ def _sanitised(
     people: list[Numbers],
     randomness: SimulationRandomness,
 ) -> SparseCounts:
-    schema, protocol = study.schema, homm_of(study)
+    schema, plan = study.schema, study.plan_as(HommPlan)
     codes = [_codes(column, values) for column, values in zip(schema.columns, people, strict=True)]
     cells, counts = gather(schema.domain.index(codes))
-    if protocol.clamp:
-        rule = SparseHistogram(noise=noise, cells=schema.domain.size, at_least=protocol.at_least)
+    if plan.clamp:
+        rule = SparseHistogram(noise=noise, cells=schema.domain.size, at_least=plan.at_least)
         kept = rule.apply((cells.astype(np.uint64), counts), randomness)
         return SparseCounts(schema.domain, kept.places.astype(np.int64), kept.counts)
     noisy = noise.apply(SparseCounts(schema.domain, cells, counts).dense().values.ravel(), randomness)

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from syndic.advice import Assumptions
 from syndic.advice.advice import Variant
-from syndic.advice.vertical import forecast
+from syndic.advice.vertical import advise_vertical
 from syndic.methods import Synthesis
 from syndic_lab.bench.model.synthesis_data import Coded
 from syndic_lab.bench.row import Row
@@ -19,7 +18,7 @@ MEASURED: Final[dict[str, Variant]] = {SHARES: "shares", SKETCH: "sketch", ORACL
 def of_advice(data: Coded, epsilons: Sequence[str], methods: Sequence[str] = tuple(MEASURED)) -> Iterator[Row]:
     """Yield measured distances with the middle of what was expected, whether they are in the range, and the choice."""
     for epsilon in epsilons:
-        advice = forecast(study_of(data, epsilon, cut(data, 2), Synthesis()), Assumptions())
+        advice = advise_vertical(study_of(data, epsilon, cut(data, 2), Synthesis()))
         told = {one.variant: one.expected for one in advice.variants}
         runs = {name: found(data, name, epsilon, 0) for name in methods}
         begin = f"{data.name}, epsilon {epsilon}, 2 parties"
