@@ -4,10 +4,10 @@ A column with many values is shown in groups. The groups follow from the public 
 rows, never from an owner's, so that an owner's page has the groups of the public one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 from math import sqrt
 from typing import Final, final
 
@@ -29,6 +29,7 @@ STANDING: Final = 24  # bars side by side that stay readable
 LYING: Final = 12
 _PAIRS: Final = 12
 _PAIR_GROUPS: Final = 12
+_MOST_IN_MAP: Final = 60  # columns of a map of all pairs that stays readable
 _ROWS_FOR_RANKING: Final = 100_000
 # Columns whose counts come with intervals.
 _WITH_INTERVALS: Final = 50
@@ -278,8 +279,19 @@ def pairs_section(table: Coded) -> Section | None:
             "The strength is Cramer's V: 0 if the columns are independent, 1 if one determines the other. Noise alone "
             "also gives small values.",
         ),
-        figures=(*((_overview(names, strength),) if len(names) > 2 else ()), *figures),
+        figures=(*((_overview(in_map(names, ranked), strength, len(names)),) if len(names) > 2 else ()), *figures),
     )
+
+
+def in_map(names: Sequence[str], ranked: Iterable[Sequence[str]]) -> list[str]:
+    """Return the columns that a map of pairs has room for: those of the first pairs, in the order of `names`."""
+    kept = set(islice(dict.fromkeys(name for pair in ranked for name in pair), _MOST_IN_MAP))
+    return [name for name in names if name in kept]
+
+
+def left_out(shown: Sequence[str], every: int) -> str:
+    """Return the sentence on columns that a map has no room for."""
+    return f" The {len(shown)} of {every} columns with the most to show." if len(shown) < every else ""
 
 
 def _strengths(table: Coded, small: Mapping[str, Grouping]) -> dict[tuple[str, str], float]:
@@ -295,14 +307,14 @@ def _strengths(table: Coded, small: Mapping[str, Grouping]) -> dict[tuple[str, s
     return found
 
 
-def _overview(names: list[str], strength: Mapping[tuple[str, str], float]) -> Heat:
+def _overview(names: list[str], strength: Mapping[tuple[str, str], float], every: int) -> Heat:
     def value(first: str, second: str) -> float:
         return float("nan") if first == second else strength.get((first, second), strength.get((second, first), 0.0))
 
     first, second = max(strength, key=lambda both: strength[both])
     return Heat(
         title="Association between columns",
-        description=f"Strongest: {first} and {second} ({strength[first, second]:.2f}).",
+        description=f"Strongest: {first} and {second} ({strength[first, second]:.2f}).{left_out(names, every)}",
         width=320 if len(names) <= 12 else 680,
         rows=tuple(names),
         columns=tuple(names),

@@ -15,6 +15,7 @@ from syndic.model.interval import MOST_LETTERS, quoted
 from syndic.model.markov import Measurement
 from syndic.report.figure import Heat
 from syndic.report.page import Grid, Section
+from syndic.report.pictures import in_map, left_out
 from syndic.report.svg import number
 from syndic.study.release import Release
 
@@ -45,14 +46,16 @@ def reliability_section(reliability: Reliability) -> Section:
 
 def _map(reliability: Reliability, marked: str) -> Heat:
     target = reliability.target
-    names = sorted((one.column for one in reliability.columns), key=lambda name: name != target)
+    every = sorted((one.column for one in reliability.columns), key=lambda name: name != target)
+    worst = (pair.columns for pair in reliability.worst(len(reliability.pairs)))
+    names = in_map(every, ((target,) if target else (), *worst)) if len(every) > 1 else every
     labels = tuple(f"▸ {name}" if name == target else name for name in names)
     errors = {frozenset(pair.columns): pair.expected.error for pair in reliability.pairs}
     errors |= {frozenset((one.column,)): one.expected.error for one in reliability.columns}
     return Heat(
         title="Expected error of every column and every pair",
         description=f"Numbers are hundredths of the largest possible error, 1. The diagonal has the single columns. "
-        f"Above {POOR:g} (10), a relation is not held well.{marked}",
+        f"Above {POOR:g} (10), a relation is not held well.{marked}{left_out(names, len(every))}",
         rows=labels,
         columns=labels,
         values=tuple(tuple(errors[frozenset((one, other))] for other in names) for one in names),

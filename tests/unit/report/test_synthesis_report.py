@@ -12,7 +12,7 @@ from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report import Bars, report
 from syndic.report.figure import Heat
-from syndic.report.pictures import coded, columns_section
+from syndic.report.pictures import coded, columns_section, in_map, left_out
 from syndic.report.synthetic import reliability_section
 from syndic.report.write import method_section
 from syndic.study import Release
@@ -79,3 +79,14 @@ def test_a_map_of_errors_has_numbers_and_an_outline() -> None:
     assert all(f">{text}</text>" in drawn for text in ("20", "1", "&lt;1", "b"))
     assert drawn.count('class="axis"') == 2
     assert "axis" not in "".join(replace(heat, marked="c").draw())
+
+
+def test_maps_of_many_columns_show_those_with_the_most_to_show() -> None:
+    names = [f"c{place}" for place in range(200)]
+    ranked = [(names[-1], names[0]), (names[-1], names[5]), *zip(names[10:], names[20:], strict=False)]
+    shown = in_map(names, ranked)
+    assert len(shown) == 60
+    assert {"c0", "c5", "c199"} < set(shown)
+    assert shown == [name for name in names if name in shown]
+    assert left_out(shown, 200) == " The 60 of 200 columns with the most to show."
+    assert (in_map(names[:3], [names[:2], names[1:3]]), left_out(names[:3], 3)) == (names[:3], "")
