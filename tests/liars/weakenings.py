@@ -67,7 +67,8 @@ ELSEWHERE: Final = {
 UNREACHED: Final = {
     "mpc/masked_sum.py SumCoordinator.send": "two silent parties, three times: it only ends the run",
     "methods/comparison/distdiffgen.py Distdiffgen.take_cut: the groups give": "memory, from public sizes",
-    "methods/learning/learn.py _noise: this step": "steps that a plan does not have are refused before",
+    "methods/learning/learn.py Learn.contribute: _other_scheme": "steps that a plan does not have are refused before",
+    "methods/learning/learn.py Learn.release: _other_scheme": "steps that a plan does not have are refused before",
     "methods/synthesis/synthesis.py Synthesis.product_served": "the step is in a plan with servers only",
     "methods/vertimrf": "variants of the method that have no target; a party that lies there spoils the result only",
 }

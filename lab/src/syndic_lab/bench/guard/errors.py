@@ -65,6 +65,7 @@ def errors(seed: int, epsilon: float = 1.0) -> Iterator[Found]:
     for name, metric, (protocol, distance) in (
         ("products across two parties", "error of coefficients", _of_gram(Gram())),
         ("products of three parties", "error of coefficients", _of_gram(Gram())),
+        ("products of three parties, a target", "error of coefficients", _of_gram(Gram(target="a"))),
         ("learning with curvature, three parties", "error of coefficients", _of_risk("newton", 6)),
         ("learning, noise on the result, three parties", "error of coefficients", _of_risk("mpc_out")),
         ("averages between two servers", "error of averages", _of_averages()),
