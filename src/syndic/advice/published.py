@@ -9,7 +9,7 @@ by about sqrt(2/pi) d, and by sqrt(2/pi) min(m, d) where rows are drawn from the
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import sqrt
-from statistics import fmean, median
+from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +27,7 @@ from syndic.advice.drawn import (
 from syndic.advice.estimate import assumed, predicted
 from syndic.advice.intervals import forecast_describe, forecast_survival
 from syndic.advice.scale import bounds_of, listed
-from syndic.data import Boolean, Domain
+from syndic.data import Boolean
 from syndic.data.schema import Column
 from syndic.errors import InputError, SyndicError
 from syndic.kernel import PARTNERS, Plan
@@ -98,23 +98,25 @@ def warning(study: Study) -> str:
 # Tables that are published as they were counted.
 
 
-def _counted(tables: Sequence[tuple[Domain, float]], people: int) -> list[PublishedError]:
-    """Return the error of noisy tables, by number of columns; each comes with the standard deviation of a count.
+def _counted(tables: Sequence[tuple[int, int, float]], people: int) -> list[PublishedError]:
+    """Return the error of noisy tables, by number of columns: columns, cells, and the standard deviation of a count.
 
     Widths are those of the share of a mean cell.
     """
+    columns, *rest = np.array(tables, dtype=np.float64).T
     found = []
-    for ways in sorted({len(domain.names) for domain, _ in tables}):
-        some = [(domain.size, deviation) for domain, deviation in tables if len(domain.names) == ways]
-        off, cells = MEAN_ABSOLUTE * fmean(deviation for _, deviation in some), fmean(size for size, _ in some)
-        wider = sqrt(fmean(1 + deviation**2 * size**2 / (people * max(size - 1, 1)) for size, deviation in some))
+    for ways in map(int, np.unique(columns)):
+        size, deviation = (one[columns == ways] for one in rest)
+        off, cells = MEAN_ABSOLUTE * float(deviation.mean()), float(size.mean())
+        squares = 1 + deviation**2 * size**2 / (people * np.maximum(size - 1, 1))
+        wider = sqrt(float(squares.mean()))
         found.append(
             PublishedError(
                 what="tables of one column" if ways == 1 else f"tables of {ways} columns",
-                error=min(1.0, fmean(MEAN_ABSOLUTE * size * deviation / (2 * people) for size, deviation in some)),
+                error=min(1.0, MEAN_ABSOLUTE * float((size * deviation).mean()) / (2 * people)),
                 words=f"{DISTANCE}; a count is off by about {off:,.3g} people, where a mean cell has "
                 f"{people / cells:,.3g}; {wider_words(wider)}",
-                chance=min(1.0, fmean(MEAN_ABSOLUTE * sqrt(size / people) / 2 for size, _ in some)),
+                chance=min(1.0, MEAN_ABSOLUTE * float(np.sqrt(size / people).mean()) / 2),
                 wider=wider,
             )
         )
@@ -123,8 +125,9 @@ def _counted(tables: Sequence[tuple[Domain, float]], people: int) -> list[Publis
 
 def _marginals(public: Public) -> list[PublishedError]:
     plan = public.study.plan_as(MarginalsPlan)
-    deviations = plan.deviations(len(public.study.parties))
-    return _counted(list(zip(plan.domains, deviations, strict=True)), public.people)
+    deviations, layout = plan.deviations(len(public.study.parties)), plan.cut
+    tables = zip(map(len, layout.tables), map(layout.size, layout.tables), deviations, strict=True)
+    return _counted(list(tables), public.people)
 
 
 def _leaves(public: Public) -> list[PublishedError]:
@@ -133,7 +136,7 @@ def _leaves(public: Public) -> list[PublishedError]:
     most = max((len(below) for tree in plan.every.values() for below in tree.children), default=1)
     leaves = min(public.domain.size, plan.classes * most ** min(plan.times, 20), 1 << 16)
     deviation = plan.account.noise_of(2, 1, 2).variance(PARTNERS) ** 0.5
-    (found,) = _counted([(Domain.of({"leaf": leaves}), deviation)], public.people)
+    (found,) = _counted([(1, leaves, deviation)], public.people)
     return [PublishedError(what="counts of the leaves", error=found.error, words=found.words)]
 
 

@@ -41,6 +41,7 @@ from syndic.kernel.node import answer as answer
 from syndic.kernel.party import Party as Party
 from syndic.kernel.party import PartyState as PartyState
 from syndic.kernel.party import no_bond as no_bond
+from syndic.kernel.plan import PROCESS_BYTES as PROCESS_BYTES
 from syndic.kernel.plan import Plan as Plan
 from syndic.kernel.plan import Resources as Resources
 from syndic.kernel.plan import SubProtocol as SubProtocol

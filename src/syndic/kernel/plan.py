@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from syndic.document import Document
 from syndic.errors import InputError
@@ -23,6 +23,9 @@ else:
     Planned = TypeVar("Planned", bound="Plan", covariant=True)  # noqa: PLC0105
 
 Value = TypeVar("Value")
+
+PROCESS_BYTES: Final = 250 * 10**6
+"""What Python, its libraries and rows read a batch at a time take, whatever a method computes."""
 
 
 class Resources(Document):
@@ -83,11 +86,12 @@ class Plan(Document, dict=True):
     def by_party(self, value_of: Callable[[tuple[Event, ...]], Value]) -> dict[str, Value]:
         """Return what follows from each party's events, worked out once for events that are equal."""
         charged = {party.name: self.events(party.name) for party in self.terms.parties}
-        # most parties have the same object, and fractions are slow to hash
-        same = {id(events): events for events in charged.values()}
+        # most parties have the same objects, and fractions are slow to hash
+        places = {name: tuple(map(id, events)) for name, events in charged.items()}
+        same = {places[name]: events for name, events in charged.items()}
         known = {events: value_of(events) for events in dict.fromkeys(same.values())}
         values = {place: known[events] for place, events in same.items()}
-        return {name: values[id(events)] for name, events in charged.items()}
+        return {name: values[place] for name, place in places.items()}
 
     def check_party(self, name: str) -> None:
         """Raise `InputError` unless the study has a party of this name."""

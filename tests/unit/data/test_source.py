@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -337,3 +338,21 @@ def test_periods_and_intervals_are_of_a_wrong_type() -> None:
 def test_a_source_passes_through() -> None:
     source = open_source(ROWS)
     assert open_source(source) is source
+
+
+@pytest.mark.parametrize("rows", [100_000, 7_000])
+def test_a_parquet_file_is_not_held_in_memory(rows: int, tmp_path: Path) -> None:
+    """Arrow keeps all row groups that it is asked for at once: large ones are asked for one by one."""
+    draws, path = np.random.default_rng(1), tmp_path / "many.parquet"
+    table = pa.table({name: draws.integers(0, 1 << 30, 2_000_000) for name in "ab"})
+    pq.write_table(table, path, row_group_size=rows)
+    columns = {name: table[name].combine_chunks() for name in "ab"}
+    pool, read, most = pa.default_memory_pool(), 0, 0
+    start = pool.bytes_allocated()
+    for batch in open_source(path).batches(["b", "a"]):
+        assert batch.column("a").equals(columns["a"][read : read + batch.num_rows])
+        read += batch.num_rows
+        most = max(most, pool.bytes_allocated() - start)
+    assert read == table.num_rows
+    # of 32 MB
+    assert most < 8_000_000

@@ -73,9 +73,10 @@ class ParquetSource:
                 texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
                 with pq.ParquetFile(file, read_dictionary=texts) as reader:
                     left = reader.metadata.num_rows
-                    for batch in reader.iter_batches(rows, columns=columns):
-                        left -= batch.num_rows
-                        yield _sound(batch.select(columns))
+                    for groups in _groups(reader.metadata, rows):
+                        for batch in reader.iter_batches(rows, row_groups=groups, columns=columns):
+                            left -= batch.num_rows
+                            yield _sound(batch.select(columns))
                 if left:
                     # Arrow silently stops at the shortest column of a damaged file
                     raise pa.ArrowInvalid("there are fewer rows than the file says")
@@ -84,6 +85,19 @@ class ParquetSource:
         """Return the kind and the first file's name."""
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         return f"Parquet file {self.files[0].name}{more}"
+
+
+def _groups(file: pq.FileMetaData, rows: int) -> Iterator[list[int]]:
+    """Yield row groups, several at once if they are small: Arrow keeps all that it reads at once in memory."""
+    groups, found = list[int](), 0
+    for place in range(file.num_row_groups):
+        groups.append(place)
+        found += file.row_group(place).num_rows
+        if found >= rows:
+            yield groups
+            groups, found = [], 0
+    if groups:
+        yield groups
 
 
 @final

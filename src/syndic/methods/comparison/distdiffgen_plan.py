@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Schema
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import ALIGNED, GROUPS, PARTNERS, Disclosure, Plan, Resources
+from syndic.kernel import ALIGNED, GROUPS, PARTNERS, PROCESS_BYTES, Disclosure, Plan, Resources
 from syndic.kernel.disclosure import TOGETHER, UNCHECKED_ROWS, WRONG_TRIPLES, product_sees
 from syndic.methods.layout import layout_of, same_people
 from syndic.methods.synthesis.account import Account, RoundNoise, against_parties
@@ -144,7 +144,7 @@ class DistdiffgenPlan(Plan):
         chunk = min(_CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * PARTNERS), 8 * people * side)
         score, leaf = self.scored.variance(1) ** 0.5, self.account.noise_of(2, 1, 2).variance(PARTNERS) ** 0.5
         return Resources(
-            memory_bytes=2 * 10**8 + 32 * chunk + 256 * leaves + 32 * people * len(terms.schema.columns),
+            memory_bytes=PROCESS_BYTES + 32 * chunk + 256 * leaves + 32 * people * len(terms.schema.columns),
             reply_bytes=chunk + 16 * leaves,
             rounds=8,
             seconds=round(1.0 + people * side * 8e-8 + people * leaves * 2e-10, 1),

@@ -8,7 +8,7 @@ from math import isqrt
 from typing import Final, final
 
 from syndic.data import Domain
-from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, schema_of
+from syndic.kernel import ALIGNED, GROUPS, PROCESS_BYTES, Disclosure, Plan, Resources, Terms, schema_of
 from syndic.kernel.disclosure import TOGETHER, UNCHECKED_ROWS, WRONG_TRIPLES, product_sees
 from syndic.methods.layout import Names, layout_of, same_people
 from syndic.methods.synthesis.account import Account, RoundNoise, against_parties
@@ -91,7 +91,7 @@ class DpltPlan(Plan):
         )
         counted, within, across = (variance**0.5 for variance in deviations)
         return Resources(
-            memory_bytes=2 * 10**8
+            memory_bytes=PROCESS_BYTES
             + _ENTRY_BYTES * sizes.chunk * sum(widths)
             + 64 * layout.dimension
             + largest * (16 + 24 * self.levels)

@@ -19,6 +19,7 @@ from syndic.errors import InputError
 from syndic.kernel import (
     ALIGNED,
     GROUPS,
+    PROCESS_BYTES,
     Disclosure,
     Plan,
     Resources,
@@ -252,7 +253,7 @@ class EstimatePlan(Plan):
         largest, numbers = max(party.people or 0 for party in self.terms.parties), self.layout.dimension
         masked = self.masked_sum
         return Resources(
-            memory_bytes=2 * 10**8 + largest * (16 + (48 * numbers if self.blocks else 0)),
+            memory_bytes=PROCESS_BYTES + largest * (16 + (48 * numbers if self.blocks else 0)),
             reply_bytes=8 * numbers + 64 if masked is None else masked.message_bytes,
             rounds=1 + len(self.rounds),
             seconds=round(1.0 + (people_of(self.terms) or 0) / 1e6, 1),

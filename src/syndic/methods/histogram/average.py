@@ -33,6 +33,7 @@ from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import (
     GROUPS,
+    PROCESS_BYTES,
     Disclosure,
     Method,
     Party,
@@ -136,7 +137,7 @@ class AveragePlan(Plan):
         carried = 2 * (2 * largest + 2 * field.packed_bytes(proof.length) + field.packed_bytes(proof.answer_length))
         spreads = zip(self.fixed_point.names, self.spreads, strict=True)
         return Resources(
-            memory_bytes=2 * 10**8 + 400 * coins,
+            memory_bytes=PROCESS_BYTES + 400 * coins,
             reply_bytes=max(largest, field.packed_bytes(proof.length) + 256),
             rounds=len(self.rounds),
             seconds=round(1.0 + (people_of(self.terms) or 0) / 1e6 + coins / 2e5, 1),

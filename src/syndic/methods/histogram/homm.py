@@ -33,6 +33,7 @@ from syndic.document import Document
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     GROUPS,
+    PROCESS_BYTES,
     Disclosure,
     Message,
     Method,
@@ -184,7 +185,7 @@ class HommPlan(Plan):
         rows = noise_rows + people
         memory = dense + _BYTES_PER_CELL * kept + _BYTES_PER_VALUE * rows * columns
         return Resources(
-            memory_bytes=int(memory) + 10**8,
+            memory_bytes=int(memory) + PROCESS_BYTES,
             reply_bytes=int(16 * largest) + 256,
             rounds=2,
             seconds=round(1.0 + people / 1e6 + kept / 2e6 + rows * columns / 1e7, 1),

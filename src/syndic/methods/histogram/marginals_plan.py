@@ -13,6 +13,7 @@ from syndic.kernel import (
     ALIGNED,
     GROUPS,
     MADE_UP,
+    PROCESS_BYTES,
     Disclosure,
     Plan,
     Resources,
@@ -153,14 +154,14 @@ class MarginalsPlan(Plan):
         self.check_party(party)
         return (self.noise.event,)
 
-    @property
+    @cached_property
     def resources(self) -> Resources:
         """Bytes of the largest reply, memory at the coordinator, time for counting and masks."""
         cells, graph, ring = self.masked_sum.count, self.masked_sum.graph, self.masked_sum.ring
         parties, people = len(self.terms.parties), sum(group.people for group in self.cut.groups)
         deviations = sorted(set(self.deviations(parties)))
         chunk, seconds, trips = self._product
-        party = 2 * 10**8 + 8 * (cells * 8 + covered_cells(cells)) + 16 * parties * chunk
+        party = PROCESS_BYTES + 8 * (cells * 8 + covered_cells(cells)) + 16 * parties * chunk
         return Resources(
             memory_bytes=party + 8 * cells * parties,
             party_bytes=party,

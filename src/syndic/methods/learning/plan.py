@@ -11,6 +11,7 @@ from syndic.data.design import Design
 from syndic.errors import InputError
 from syndic.kernel import (
     GROUPS,
+    PROCESS_BYTES,
     Disclosure,
     Party,
     Plan,
@@ -127,7 +128,7 @@ class LearnPlan(Plan):
         each = 5e-3 + (masks.graph.neighbours if masks else 0) * 2e-5
         seconds = 1.0 + trips * parties * each + scheme.rounds * (people_of(terms) or 0) * features * 3e-9
         return Resources(
-            memory_bytes=2 * 10**8 + 32 * held * (features + models) + 24 * parties * widest,
+            memory_bytes=PROCESS_BYTES + 32 * held * (features + models) + 24 * parties * widest,
             reply_bytes=8 * widest + 64,
             rounds=trips,
             seconds=round(seconds, 1),

@@ -17,6 +17,7 @@ from syndic.kernel import (
     ALIGNED,
     GROUPS,
     MADE_UP,
+    PROCESS_BYTES,
     Disclosure,
     Group,
     Plan,
@@ -198,7 +199,7 @@ class GramPlan(Plan):
             seconds = sizes.rows * (sum(widths) * each * self._most_partners + cells * 2e-9)
             trips += (len(product.rounds) - 1) * (sizes.chunks - 1)
         return Resources(
-            memory_bytes=2 * 10**8 + 8 * count * (parties + 8) + (4 * multiplying + 16) * chunk,
+            memory_bytes=PROCESS_BYTES + 8 * count * (parties + 8) + (4 * multiplying + 16) * chunk,
             reply_bytes=max(chunk + 1000, self._proof_bytes + 1000, self.masked_sum.message_bytes),
             rounds=trips,
             seconds=round(1.0 + people * len(self.features) * 1e-8 + parties * graph.neighbours * 2e-4 + seconds, 1),

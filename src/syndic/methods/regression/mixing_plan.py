@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from syndic.data.coding import Coding, Feature, coded_rows, coding_of
 from syndic.data.table import Coded
-from syndic.kernel import GROUPS, Disclosure, Plan, Resources, Terms, budgets_of, everybody, schema_of
+from syndic.kernel import GROUPS, PROCESS_BYTES, Disclosure, Plan, Resources, Terms, budgets_of, everybody, schema_of
 from syndic.methods.regression.mixing_result import Bounds, MixedNote, Scheme
 from syndic.model.gram.matrix import intercept
 from syndic.model.gram.mixing import classical_sigma, mixes_for, printed_mixes, tile_of
@@ -102,7 +102,7 @@ class MixingPlan(Plan):
         signs = people * (self.mixes or 0)
         tile = rows * tile_of(self.bits) // 8 if self.mixes else 0
         return Resources(
-            memory_bytes=2 * 10**8 + 2 * tile + rows * max(_ENTRY_BYTES * widest, 16 * every),
+            memory_bytes=PROCESS_BYTES + 2 * tile + rows * max(_ENTRY_BYTES * widest, 16 * every),
             reply_bytes=8 * rows * widest + 1000,
             rounds=1 + len(self.rounds),
             seconds=round(1.0 + signs * (5e-10 + 1e-10 * widest) + rows * widest * 5e-7 + people * widest * 1e-7, 1),
