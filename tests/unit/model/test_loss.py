@@ -150,8 +150,9 @@ def test_what_cannot_be_solved_is_refused() -> None:
         minimise(Objective(SQUARED, 0.1), rows, labels)
     with pytest.raises(InputError, match="abstain"):
         minimise(Objective(Logistic(), 0.1), rows[:0], labels[:0])
-    with pytest.raises(InputError, match="larger tolerance"):
-        minimise(Objective(Logistic(), 0.1), rows, labels, tolerance=1e-18)
+    for tolerance in (1e-18, np.nan):
+        with pytest.raises(InputError, match="larger tolerance"):
+            minimise(Objective(Logistic(), 0.1), rows, labels, tolerance=tolerance)
     with pytest.raises(InputError, match="regularisation"):
         Objective(Logistic(), 0.0)
 

@@ -64,7 +64,7 @@ def minimise(objective: Objective, rows: Numbers, labels: Numbers, *, tolerance:
     else:
         weights = _accelerated(objective, weights, rows, labels, tolerance)
         norm = certified_norm(objective, weights, rows, labels)
-    if norm > tolerance:
+    if not norm <= tolerance:  # nor is a tolerance that is not a number reached
         raise InputError(f"the solver did not reach a gradient norm of {tolerance:g}: set a larger tolerance")
     return Solution(weights=weights, gradient_norm=norm, regularisation=objective.regularisation)
 
