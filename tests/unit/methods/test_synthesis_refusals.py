@@ -21,7 +21,7 @@ WIDE = "".join(
     [
         ("", {"budget": "epsilon = 1.0"}, "delta above 0"),
         ("model_cells = 5", {}, "the fewest being 14"),
-        ("model_cells = 500000000", {}, r"48,\d\d\d MB of memory \(limit 2000\)"),
+        ("model_cells = 500000000", {}, r"64,\d\d\d MB of memory \(limit 2000\)"),
         ("missing = 1", {"parties": 3}, "missing"),
         ('zeros = [{ columns = ["age"], cells = [["17"]] }]', {}, "'age' has no value '17'; its labels are 0-19"),
         ('zeros = [{ columns = ["age"], cells = [["0-19", "red"]] }]', {}, "a value for each column"),

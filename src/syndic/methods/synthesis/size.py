@@ -50,8 +50,8 @@ MOST_PARITY_SHARE: Final = Fraction(1, 20)
 
 # Interpreter, libraries and compiled kernels.
 BASE_BYTES: Final = 350 * 10**6
-# Of one cell of the model: the engine's own bound while it fits or compares all pairs; and while the model is kept.
-CELL_BYTES: Final = 96
+# Of one cell of the model: while it is fitted, with tables of pairs outside its cliques beside it; while it is kept.
+CELL_BYTES: Final = 128
 _KEPT_BYTES: Final = 24
 # Of one column of rows while they are read.
 COLUMN_BYTES: Final = 1 << 18
