@@ -19,7 +19,7 @@ _UNION: Final = 50_000
 
 def unions(quick: bool) -> Iterator[Row]:
     """Yield the size of a union as each decoder finds it, over the true one: 1 without bias."""
-    runs, randomness = (30 if quick else 300), SystemRandomness()
+    runs, randomness = (100 if quick else 300), SystemRandomness()
     plan = SketchPlan(phantoms=0, floor=0, repetitions=2000)
     ranks = [largest_ranks(plan, _UNION, plan.repetitions, randomness)[:, None] for _ in range(runs)]
     found = {
