@@ -122,7 +122,8 @@ def _start(coordinator: Coordinator, content: Study, digest: str, asked: Run) ->
 def progress(folder: Path, run: str) -> ProgressView:
     """Return which steps were asked, and which parties the run waits for."""
     content, line, state = folder_of_study(folder, run).study(), _line(folder, run), read_state(folder, run)
-    steps = state.asked if state else ()
+    # a run also says how far it is with what no party is asked for, such as drawing rows
+    steps = [one for one in state.asked if one.step in content.steps] if state else []
     asked = {one.step: (one.answered, len(one.silent), one.at.isoformat()) for one in steps}
     return ProgressView(
         run=run,
