@@ -112,6 +112,20 @@ class TableLayout:
         return tuple(map(frozenset, found))
 
     @cached_property
+    def between(self) -> dict[Pair, tuple[int, ...]]:
+        """The places of the tables that a pair of parties counts together and nobody else does, by pair."""
+        return {
+            pair: tuple(one.place for one in tables if self.counting[one.place] == set(pair))
+            for pair, tables in self.across.items()
+        }
+
+    @cached_property
+    def spans(self) -> tuple[slice, ...]:
+        """Where the counts of each table are among all."""
+        ends = np.cumsum([0, *(size for _, size in self.parts)]).tolist()
+        return tuple(map(slice, ends, ends[1:]))
+
+    @cached_property
     def one(self) -> int:
         """What a person counts in a table: 1, or the number of equal parts where columns are averaged."""
         return parts_of(self.groups)

@@ -15,12 +15,20 @@ def advance(party: Party, what: str, to: int) -> None:
 
     A call that is delivered twice never gets here: the kernel returns the stored answer.
     """
-    name = f"{what} stage"
-    stage = party.kept(name, Stage)
-    done = 0 if stage is None else stage.done
+    done = finished(party, what)
     if done != to - 1:
         raise RefusedError(
             f"step {to} of the {what} was requested after step {done}: each is answered once, in order; "
             "set a new edition to start again"
         )
-    party.remember(name, Stage(done=to))
+    party.remember(_name(what), Stage(done=to))
+
+
+def finished(party: Party, what: str) -> int:
+    """Return how many steps of `what` a party has answered."""
+    stage = party.kept(_name(what), Stage)
+    return 0 if stage is None else stage.done
+
+
+def _name(what: str) -> str:
+    return f"{what} stage"

@@ -29,7 +29,7 @@ from syndic.kernel import Nothing, Party, SubProtocol, step
 from syndic.mpc.key import KEY_BYTES, PublicKey, agree_with, context, derive, key_pair
 from syndic.mpc.length import WITNESSES, LengthProof
 from syndic.mpc.mask import expand
-from syndic.mpc.order import advance
+from syndic.mpc.order import advance, finished
 from syndic.mpc.product_messages import (
     UNPROVEN,
     KeptDigest,
@@ -219,6 +219,10 @@ class SecureProduct(SubProtocol):
         if not 0 <= chunk < self.sizes.chunks:
             raise RefusedError(f"this study has {self.sizes.chunks} chunks of rows; there is no chunk {chunk}")
         self._advance(party, chunk, what)
+
+    def finished(self, party: Party) -> bool:
+        """Return whether a party has multiplied all chunks."""
+        return finished(party, self.label) == 1 + len(self.rounds[1:]) * self.sizes.chunks
 
     def _advance(self, party: Party, chunk: int, what: str) -> None:
         """Refuse a step that is not the next one: all chunks are masked, proven and multiplied in order, each once."""

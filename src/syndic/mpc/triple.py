@@ -21,7 +21,7 @@ only shifts the result by a number it knows.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,10 @@ from syndic.mpc.key import context
 from syndic.mpc.limb import matrix_product
 from syndic.mpc.mask import expand
 from syndic.mpc.ring import Integers, field_for, ring_for
+
+# one cell in so many is faster by itself; products of two elements must fit 64 bits
+_FEW: Final = 64
+_MOST_BITS: Final = 31
 
 Cells = NDArray[np.int64] | None
 """Indices of the selected cells of a product, row by row; None for all of them."""
@@ -130,23 +134,30 @@ def dealt_half(
     left: NDArray[Any], right: NDArray[Any], half: NDArray[Any], ring: Integers, cells: Cells = None
 ) -> NDArray[Any]:
     """Return what the dealer sends the right party: the product of the masks minus the left party's half."""
-    return ring.subtract(_wanted(matrix_product(left, right, ring), cells), half)
+    return ring.subtract(_wanted(left, right, ring, cells), half)
 
 
 def left_share(
     matrix: NDArray[Any], opened: NDArray[Any], half: NDArray[Any], sizes: ProductSizes, cells: Cells = None
 ) -> NDArray[Any]:
     """Return the left party's share of a product: its own matrix times the partner's opening."""
-    return sizes.ring.add(_wanted(matrix_product(matrix, opened, sizes.ring, bound=sizes.entry), cells), half)
+    return sizes.ring.add(_wanted(matrix, opened, sizes.ring, cells, bound=sizes.entry), half)
 
 
 def right_share(
     opened: NDArray[Any], mask: NDArray[Any], half: NDArray[Any], sizes: ProductSizes, cells: Cells = None
 ) -> NDArray[Any]:
     """Return the right party's share of a product: the partner's opening times its own mask."""
-    return sizes.ring.add(_wanted(matrix_product(opened, mask, sizes.ring), cells), half)
+    return sizes.ring.add(_wanted(opened, mask, sizes.ring, cells), half)
 
 
-def _wanted(product: NDArray[Any], cells: Cells) -> NDArray[Any]:
-    """Return the selected cells of a product, in one column."""
-    return product if cells is None else product.reshape(-1)[cells][:, None]
+def _wanted(left: NDArray[Any], right: NDArray[Any], ring: Integers, cells: Cells, *, bound: int = 0) -> NDArray[Any]:
+    """Return the product of two matrices, or its selected cells in one column."""
+    if cells is None or _FEW * cells.size > left.shape[1] * right.shape[1] or ring.bits > _MOST_BITS:
+        product = matrix_product(left, right, ring, bound=bound)
+        return product if cells is None else product.reshape(-1)[cells][:, None]
+    rows, columns = np.divmod(cells, right.shape[1])
+    total = ring.reduce(np.zeros(cells.size, dtype=np.int64))
+    for one, other in zip(left, right, strict=True):
+        total = ring.add(total, ring.reduce(one[rows].astype(np.int64) * other[columns].astype(np.int64)))
+    return total[:, None]

@@ -26,7 +26,6 @@ until its stored answers are deleted: whoever gets the files of parties that mus
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -34,11 +33,11 @@ from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Nothing, Party, Session, SubProtocol, step
+from syndic.mpc.coins import CoinProduct, coin_product
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.key import KEY_BYTES, KeyPair, PublicKey, agree_with, key_pair
-from syndic.mpc.mask import expand, stream
+from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
-from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import (
     ProductChallenge,
     ProductInbox,
@@ -49,7 +48,6 @@ from syndic.mpc.product_messages import (
 )
 from syndic.mpc.ring import Residues, field_for
 from syndic.mpc.seal import Place, PublicKeys, seal, unseal
-from syndic.mpc.triple import ProductSizes
 from syndic.noise.binomial import BinomialNoise
 
 _WHAT = "noisy sum"
@@ -80,10 +78,6 @@ class TwoOpened(Message):
     share: bytes
 
 
-class _Coins(Message):
-    seed: bytes
-
-
 class _Noise(Message):
     share: NDArray[np.int64]
 
@@ -107,19 +101,9 @@ class TwoServers(SubProtocol):
         return field_for(self.largest // 2 + self.noise.reach + 1)
 
     @property
-    def product(self) -> SecureProduct:
-        """The secure product of the servers' coins: a row for each coin of a value, a column for each value."""
-        coins = self.noise.coins
-        sizes = ProductSizes(rows=len(coins), low=0, high=1, entry=max(coins), ring=self.field, chunk=len(coins))
-        return SecureProduct(
-            label="noise",
-            sizes=sizes,
-            pairs=(self.servers,),
-            groups=dict.fromkeys(self.servers, (1,) * self.dimension),
-            proven=True,
-            cells={self.servers: np.arange(self.dimension) * (self.dimension + 1)},
-            weights=coins,
-        )
+    def product(self) -> CoinProduct:
+        """The secure product of the servers' coins."""
+        return coin_product("noise", self.noise, {self.servers: self.dimension}, self.field, proven=True)
 
     def other(self, server: str) -> str:
         """Return the other server's name."""
@@ -151,24 +135,17 @@ class TwoServers(SubProtocol):
     @step(reveals="sealed")
     def product_masked(self, party: Party, message: ProductTurn) -> ProductOpening:
         """Toss a server's coins, mask them and seal them for the other server."""
-        party.remember("two coins", _Coins(seed=party.key_randomness("coins").bytes(KEY_BYTES)))
-        return self.product.mask(party, message, partial(self.coins, party))
+        return self.product.mask(party, message)
 
     @step(reveals="sealed")
     def product_proved(self, party: Party, message: ProductChallenge) -> ProductProof:
         """Prove that the masked coins are bits."""
-        return self.product.prove(party, message, partial(self.coins, party))
+        return self.product.prove(party, message)
 
     @step(reveals="sealed")
     def product_multiplied(self, party: Party, message: ProductInbox) -> Nothing:
         """Check the proof of the other server's coins, and multiply with them."""
-        return self.product.multiply(party, message, partial(self.coins, party))
-
-    def coins(self, party: Party, start: int, stop: int) -> NDArray[np.uint8]:
-        """Return a server's own coins, a row for each coin of a value. Private."""
-        count, seed = len(self.noise.coins) * self.dimension, party.recall("two coins", _Coins).seed
-        drawn = np.frombuffer(stream(seed, b"two server coins", -(-count // 8)), dtype=np.uint8)
-        return np.unpackbits(drawn, count=count).reshape(-1, self.dimension)[start:stop]
+        return self.product.multiply(party, message)
 
     def meet(self, party: Party, message: PublicKeys) -> None:
         """Store all public keys; call it first in the step that shares values, which is answered once.
@@ -184,14 +161,8 @@ class TwoServers(SubProtocol):
         # an invalid key is refused here, before the step has charged anything
         _secret(party, self.servers[0])
         if party.name in self.servers:
-            party.remember("two noise", _Noise(share=self._noise_share(party)))
-
-    def _noise_share(self, party: Party) -> NDArray[np.int64]:
-        """Return a server's share of the noise: its coins less twice its share of the products, and less the mean."""
-        (products,) = self.product.shares(party).values()
-        own = np.array(self.noise.coins, dtype=np.int64) @ self.coins(party, 0, len(self.noise.coins)).astype(np.int64)
-        mean = self.noise.mean if party.name == self.servers[0] else 0
-        return own - mean - 2 * products.astype(np.int64).reshape(-1)
+            (share,) = self.product.noise_shares(party).values()
+            party.remember("two noise", _Noise(share=share))
 
     def shares(self, party: Party, values: NDArray[np.int64]) -> TwoShares:
         """Split the values: masked for the second server, the seed sealed for the first."""

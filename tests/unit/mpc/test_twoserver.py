@@ -16,11 +16,12 @@ from syndic.errors import PartyError
 from syndic.kernel import Call, Delivery, Node, Party, Reply, Session, answer, decode, encode, run
 from syndic.methods.histogram.average import AveragePlan
 from syndic.mpc import product, twoserver
+from syndic.mpc.coins import CoinProduct, _Coins
 from syndic.mpc.product_messages import ProductInbox, ProductOpening, ProductProof, ProductStart
 from syndic.mpc.proof import OneHotProof
 from syndic.mpc.seal import PublicKeys
 from syndic.mpc.triple import Stock, left_share
-from syndic.mpc.twoserver import TwoOpened, TwoServers, TwoShares, TwoStart, _Coins
+from syndic.mpc.twoserver import TwoOpened, TwoServers, TwoShares, TwoStart
 from syndic.random import SimulationRandomness
 from syndic.study.party_folder import run_digest
 
@@ -287,15 +288,15 @@ def test_a_server_whose_coins_are_no_bits(
     """Coins of (p + 1) / 2 would take the other server's out: the noise is a number that the liar knows."""
     played = case(AGES)
     agreed = played.study.plan_as(AveragePlan).two_servers
-    prime, weights, honest = agreed.field.modulus, agreed.noise.coins, TwoServers.coins
+    prime, weights, honest = agreed.field.modulus, agreed.noise.coins, CoinProduct.coins
     false = {"half": (prime + 1) // 2, "two": 2, "minus one": prime - 1}[coin]
 
-    def coins(self: TwoServers, party: Party, start: int, stop: int) -> NDArray[Any]:
+    def coins(self: CoinProduct, party: Party, start: int, stop: int) -> NDArray[Any]:
         drawn = honest(self, party, start, stop)
         return np.full(drawn.shape, false, dtype=np.int64) if party.name == liar else drawn
 
     wire = Wire(open_nodes(played, tmp_path, seed=SEED))
-    monkeypatch.setattr(TwoServers, "coins", coins)
+    monkeypatch.setattr(CoinProduct, "coins", coins)
     if not weak:
         with pytest.raises(PartyError, match=UNPROVEN):
             started(played, wire)
@@ -375,18 +376,18 @@ def test_a_server_that_lies_shows_a_coordinator_that_looks_the_exact_sum(
     field, weights, honest, multiplied = (
         agreed.field,
         np.array(agreed.noise.coins),
-        TwoServers.coins,
+        CoinProduct.coins,
         left_share,
     )
 
-    def coins(self: TwoServers, party: Party, start: int, stop: int) -> NDArray[Any]:
+    def coins(self: CoinProduct, party: Party, start: int, stop: int) -> NDArray[Any]:
         return honest(self, party, start, stop) * (party.name != "south")
 
     def lying(_: NDArray[Any], *given: Any) -> NDArray[Any]:
         return multiplied(field.reduce(weights[:, None] * ((field.modulus + 1) // 2)), *given)
 
     wire = Wire(open_nodes(played, tmp_path, seed=SEED))
-    monkeypatch.setattr(TwoServers, "coins", coins)
+    monkeypatch.setattr(CoinProduct, "coins", coins)
     monkeypatch.setattr(product, "left_share", lying)
     noise = noise_of(started(played, wire))
     mask = dealt_mask(wire, played, agreed, "east")[:, 0].astype(np.int64)
@@ -402,14 +403,16 @@ def dealt_mask(wire: Wire, played: Case, agreed: TwoServers, server: str) -> NDA
 
 def coins_of(wire: Wire, agreed: TwoServers, server: str) -> NDArray[np.uint8]:
     """Return the coins in a server's memory."""
-    kept = decode(wire.nodes[server].state.memory.kept("two coins") or b"", _Coins)
+    kept = decode(wire.nodes[server].state.memory.kept("noise coins") or b"", _Coins)
 
     class Memory:
+        name = server
+
         def recall(self, *_: Any) -> _Coins:
             return kept
 
     memory: Any = Memory()
-    return agreed.coins(memory, 0, len(agreed.noise.coins))
+    return agreed.product.coins(memory, 0, len(agreed.noise.coins))
 
 
 def test_noise_is_the_weighted_sum_of_both_servers_coins(tmp_path: Path) -> None:

@@ -15,6 +15,10 @@ replaced changes the signs of some columns, and with them the parities of those 
 at most f of the k, whatever the columns (`most_flipped`). So they move by at most f c^2. Rows that come or go with a
 replacement move no more, w^2 k at most: a random change of signs flips half of the sets, so f is at least k / 2.
 
+Counts of two parties' columns may have their noise from coins that both toss (`syndic.mpc.coins`), one copy of it. Of k
+tables that are asked each has 1/k of the round's mu^2, whichever noise it has, so the parts add up as before; a row
+that is replaced moves two of a table's counts by one each, or a parity by two. Each value that moves has a slack.
+
 Where columns are averaged, a person adds the mean of what p parts add, each a row with other values. A mean moves no
 further than the part that moves most, so sensitivities are those above, times p in units of a part.
 """
@@ -36,6 +40,7 @@ from syndic.model.markov.counts import Names
 from syndic.model.markov.parity import most_flipped
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
+from syndic.noise.binomial import SLACK, BinomialNoise, binomial_for
 from syndic.privacy import Cost, GaussianEvent, Unit, mu_squared_for
 from syndic.privacy.concentrated import part_of
 from syndic.privacy.cost import ATTO
@@ -45,6 +50,8 @@ _FRACTION_BITS: Final = (12, 16, 20, 24, 28, 32)
 # What rounding to the fine grid may take of delta.
 _ROUNDING: Final = 1e-3
 _LARGEST_EPSILON: Final = 500
+# what the slack of coins may take of delta, over all rounds
+_OF_COINS: Final = Fraction(1, 2000)
 
 
 Cut = Callable[[Fraction], Sequence[Fraction]]
@@ -103,6 +110,7 @@ class Account:
 
     `whole` is the budget that was cut, mu^2 for one person over all rounds and parties. `parties` share the noise of a
     round: one more than the study has if the coordinator adds a share too. A person is counted in so many `parts`.
+    `coins`: the slack of a round for noise from coins; 0 where no parties toss any.
     """
 
     domain: Domain
@@ -114,6 +122,7 @@ class Account:
     whole: Fraction
     events: tuple[GaussianEvent, ...]
     parts: int = 1
+    coins: Fraction = Fraction(0)
 
     @property
     def _l1(self) -> int:
@@ -163,6 +172,18 @@ class Account:
             fraction_bits=self.fraction_bits,
         )
 
+    def coin_noise(self, number: int, tables: int, parities: Sequence[Names] = ()) -> BinomialNoise:
+        """Return the noise from coins of a count, or a parity, in a round that asks so many tables or `parities`."""
+        mu_squared = self.events[number - 1].mu_squared
+        if parities:
+            return binomial_for(((self._l1, 1),), mu_squared / most_flipped(tuple(parities)))
+        return binomial_for(((1, self._l2_squared),), mu_squared / tables)
+
+    @property
+    def most_tossed(self) -> int:
+        """How many tables or parities of a round may have noise from coins, for its slack."""
+        return int(self.coins / (self._l2_squared * SLACK))
+
     def variance(self, mu_squared: Fraction) -> float:
         """Return the variance, in squared rows, of one table's counts at `mu_squared`, if all parties answer."""
         places = self.unit.parties
@@ -187,7 +208,7 @@ class Account:
         """
         changed = self.unit.parties * self._l1
         least = self._noise(mu_squared, self.unit.parties * self._l2_squared, changed, changed)
-        slack = Fraction(ceil(least.event.slack * ATTO), ATTO)
+        slack = Fraction(ceil(least.event.slack * ATTO), ATTO) + self.coins
         what = f"Gaussian, mu {float(mu_squared) ** 0.5:.3g}, round {place}"
         if self.parties > 1:
             what += f" in {self.parties} shares, {self.colluding} colluding, {self.missing} missing"
@@ -223,28 +244,45 @@ def against_parties(
 
 
 def account_of(
-    terms: Terms, cut: Cut, *, colluding: int, missing: int, shares: int | None = None, parts: int = 1
+    terms: Terms,
+    cut: Cut,
+    *,
+    colluding: int,
+    missing: int,
+    shares: int | None = None,
+    parts: int = 1,
+    coins: bool = False,
 ) -> Account:
     """Cut the strictest budget into rounds by a public rule.
 
     `shares` is how many roles share the noise of a table: by default all parties. A person is counted in `parts`.
+    `coins`: whether two parties may toss coins for the noise of what both count; then a person moves two counts of a
+    table by one each.
     """
     shares = len(terms.parties) if shares is None else shares
     left = [(budget.epsilon, budget.delta) for budget in budgets_of(terms)]
-    sharing = shares, colluding, missing, parts
+    whole = min(mu_squared_for(epsilon, delta) for epsilon, delta in left)
+    of_coins = _slack_of_coins(left, len(cut(whole))) if coins else Fraction(0)
+    sharing = shares, colluding, missing, parts, of_coins
     for bits in _FRACTION_BITS:
-        whole = min(mu_squared_for(epsilon, delta) for epsilon, delta in left)
         account = _cut(terms, cut, whole, bits, sharing)
         slack = terms.unit.parties * sum((event.slack for event in account.events), Fraction(0))
-        if all(_lost(epsilon, slack) <= _ROUNDING * float(delta) for epsilon, delta in left):
+        grid = slack - len(account.events) * of_coins
+        if all(_lost(epsilon, grid) <= _ROUNDING * float(delta) for epsilon, delta in left):
             break
     whole = min(mu_squared_for(epsilon, delta, slack) for epsilon, delta in left)
     # less noise was planned for above, so the slack is no larger now
     return _cut(terms, cut, whole, bits, sharing)
 
 
-def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int, int, int, int]) -> Account:
-    (parties, colluding, missing, parts), unit = sharing, terms.unit
+def _slack_of_coins(left: Sequence[tuple[Fraction, Fraction]], rounds: int) -> Fraction:
+    """Return the slack of every round for noise from coins: together it takes a small part of every delta."""
+    least = min(_OF_COINS * delta / Fraction(_lost(epsilon, Fraction(1))) for epsilon, delta in left)
+    return Fraction(int(least / rounds * ATTO), ATTO)
+
+
+def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int, int, int, int, Fraction]) -> Account:
+    (parties, colluding, missing, parts, coins), unit = sharing, terms.unit
     account = Account(
         domain=terms.schema.domain,
         unit=unit,
@@ -255,6 +293,7 @@ def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int,
         whole=whole,
         events=(),
         parts=parts,
+        coins=coins,
     )
     # a ledger counts mu^2 / 2 in units of 1e-12: rounds are cut to them, and never add up to more
     rounds = [2 * part_of(part, 2 * unit.parties) for part in cut(whole)]

@@ -1,8 +1,10 @@
 """Rounds of a synthesis where groups of people have several parties, or lack columns: who counts what, what opens."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from functools import cached_property, lru_cache
+from math import ceil, log, sqrt
 from typing import Final, final
 
 import numpy as np
@@ -17,8 +19,10 @@ from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.measure import Question, RoundLimits
 from syndic.methods.synthesis.size import Size, most_rows
 from syndic.model.markov import Adaptive
+from syndic.mpc.coins import CoinProduct, coin_product
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_messages import Pair
 from syndic.mpc.ring import OVERFLOW, Integers
 from syndic.mpc.triple import ProductSizes
 
@@ -27,21 +31,31 @@ _MOST_BITS: Final = 62
 # Of one masked entry of a chunk at a party: as drawn, opened, unpacked and multiplied.
 _ENTRY_BYTES: Final = 32
 _CHUNK_ENTRIES: Final = 1 << 24
+_BITS: Final = 8
 # Parities take one part in so many of the traffic, beside it, and so many are counted in all groups together.
 _PARITY_PART: Final = 6
 _MOST_PARITIES: Final = 1 << 16
+# Coins of a round take at most one part in so many of the traffic, beside it.
+_COINS_PART: Final = 8
+# The variance of noise from coins, in that of Gaussian noise, unless it is very small.
+_OF_COINS: Final = 1.08
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class CutRound:
-    """What everybody works out alike from the study and a question: who counts what, and in which ring it is added."""
+    """What everybody works out alike from the study and a question: who counts what, and in which ring it is added.
+
+    `tossed`: the places of tables whose noise their two parties toss with `coins`, by pair.
+    """
 
     layout: TableLayout
     product: SecureProduct | None
     share: RoundNoise
     whole: RoundNoise
     ring: Integers
+    coins: CoinProduct | None = None
+    tossed: Mapping[Pair, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def multiplied(self) -> SecureProduct:
@@ -55,19 +69,36 @@ class CutRound:
         A coordinator that shares the noise (`COORDINATOR`) counts none.
         """
         shared, own = self.layout.marked(lambda who: len(who) > 1), self.layout.marked(lambda who: who == {party})
+        for pair in self.tossed:
+            shared[self._counts(pair)] = False
         return TableNoise(self.share.event, self.share.noise, self.whole.noise, shared, own, self.share.noise.scale)
 
     def count(self, party: Party, sums: MaskedSums, number: int, count: CountTables, *, why: str) -> SumMasked:
         """Return a party's masked part of a sum: own counts, shares of those with partners, and noise."""
         masks = sums.masks_for(party, number, self.layout.dimension, self.ring)
         values = self.layout.added_by(party, self.product, count)
+        tosses = self.coins and any(party.name in pair for pair in self.tossed)
+        for partner, noise in self.coins.noise_shares(party).items() if self.coins and tosses else ():
+            # in the ring of the product, as counts are
+            values[self._counts(self.multiplied.pair(party.name, partner))] += noise
         return masks.hide(party.contribute(self.noise_at(party.name), values, why=why))
 
     @property
     def variances(self) -> tuple[float, ...]:
         """The variance of a count of every table."""
         shared, single = self.share.variance(self.share.shares), self.whole.variance(1)
-        return tuple(shared if len(parties) > 1 else single for parties in self.layout.counting)
+        tossed = {place for places in self.tossed.values() for place in places}
+        found = [shared if len(parties) > 1 else single for parties in self.layout.counting]
+        return tuple(self._tossed if place in tossed else one for place, one in enumerate(found))
+
+    @property
+    def _tossed(self) -> float:
+        assert self.coins is not None  # noqa: S101 (so planned)
+        return self.coins.noise.variance
+
+    def _counts(self, pair: Pair) -> NDArray[np.int64]:
+        """Return which counts have noise from the coins of a pair."""
+        return np.concatenate([np.r_[self.layout.spans[place]] for place in self.tossed[pair]])
 
     def scaled_up(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[float, ...]]:
         """Return counts and variances as if of all people: of tables that some groups lack, those of the others.
@@ -91,6 +122,7 @@ class CutReach:
     """Which tables the groups of a study can count, and how well. People that a table lacks count as the others do.
 
     `proven`: whether parties prove their rows. `servers`: the parties that multiply, if not the coordinator deals.
+    `coin_traffic`: how many bytes coins of a round may take.
     """
 
     terms: Terms
@@ -99,6 +131,7 @@ class CutReach:
     proven: bool
     rooms: tuple[RoundLimits, ...]
     servers: tuple[str, ...] = ()
+    coin_traffic: int = 0
 
     @property
     def people(self) -> int:
@@ -121,8 +154,13 @@ class CutReach:
         people = sum(people for (_, people, _), parties in zip(self._ways, counting, strict=True) if parties)
         if not people or any(_one_sided(group, table) for group, _, _ in self._ways):
             return None
-        single = sum(parties * times for (_, _, times), parties in zip(self._ways, counting, strict=True)) == 1
-        return (self.people / people) ** 2 / (self.account.shares_to_whole if single else 1.0)
+        groups = [(parties, times) for (_, _, times), parties in zip(self._ways, counting, strict=True) if parties]
+        whole, factor = 1 / self.account.shares_to_whole, 1.0
+        if groups == [(1, 1)]:
+            factor = whole
+        elif groups == [(2, 1)] and self.account.coins:
+            factor = min(1.0, whole * _OF_COINS)
+        return (self.people / people) ** 2 * factor
 
     def takes(self, number: int, tables: Sequence[Names], domain: Domain, *, parity: bool = False) -> bool:
         """Return whether a round can count all these tables over groups of levels, or parities over halves of them."""
@@ -162,7 +200,7 @@ class CutReach:
         """Return the sizes of a round's product; None with more noise than any field has room for, or than 64 bits."""
         noise = self.account.noise_of(number, len(layout.tables), layout.dimension, layout.parities)
         try:
-            return _sizes(self.terms, layout, noise, proven=self.proven)
+            return _sizes(self.terms, layout, noise, proven=self.proven, coins=bool(self.coin_traffic))
         except InputError:
             return None
 
@@ -182,7 +220,14 @@ def _round_of(reach: CutReach, question: Question) -> CutRound:
     # partners who were asked different things cannot read each other's mail; a part of a digest can be made equal
     label = f"round {question.number}, {question.digest.hex()}"
     return plan_round(
-        reach.terms, reach.account, question.number, layout, label, proven=reach.proven, servers=reach.servers
+        reach.terms,
+        reach.account,
+        question.number,
+        layout,
+        label,
+        proven=reach.proven,
+        servers=reach.servers,
+        coin_traffic=reach.coin_traffic,
     )
 
 
@@ -195,8 +240,11 @@ def plan_round(
     *,
     proven: bool = False,
     servers: tuple[str, ...] = (),
+    coin_traffic: int = 0,
 ) -> CutRound:
     """Return how the tables of a round are counted, with its part of the account; `label` is that of its product.
+
+    Where `coin_traffic` has room, parties toss coins for the noise of a table, the smallest tables first.
 
     Raises:
         InputError: if counts and their noise do not fit 64 bits.
@@ -206,16 +254,40 @@ def plan_round(
     if not layout.across:  # a field may have no room for the noise
         alone = share.ring(sum(group.people for group in layout.groups), layout.dimension)
         return CutRound(layout=layout, product=None, share=share, whole=whole, ring=alone)
-    sizes = _sizes(terms, layout, share, proven=proven)
+    sizes = _sizes(terms, layout, share, proven=proven, coins=bool(coin_traffic))
     product = layout.product(label, sizes, proven=proven, servers=servers)
     ring = sizes.ring.scaled(share.noise.scale)
-    return CutRound(layout=layout, product=product, share=share, whole=whole, ring=ring)
+    now = CutRound(layout=layout, product=product, share=share, whole=whole, ring=ring)
+    if not coin_traffic:
+        return now
+    noise = account.coin_noise(number, len(layout.tables), layout.parities)
+    tossed = _tossed(layout, coin_traffic * _BITS // (2 * len(noise.coins) * sizes.ring.bits), account.most_tossed)
+    if not tossed or noise.variance >= share.variance(share.shares):
+        return now
+    values = {pair: sum(layout.size(layout.tables[place]) for place in places) for pair, places in tossed.items()}
+    coins = coin_product(f"{label}, coins", noise, values, sizes.ring, proven=proven)
+    return replaced(now, coins=coins, tossed=tossed)
 
 
-def _sizes(terms: Terms, layout: TableLayout, noise: RoundNoise, *, proven: bool) -> ProductSizes:
+def _tossed(layout: TableLayout, room: int, most: int) -> dict[Pair, tuple[int, ...]]:
+    """Return the tables that two parties toss coins for, the smallest first, with `room` for counts."""
+    pairs = {place: pair for pair, places in layout.between.items() for place in places}
+    found: dict[Pair, tuple[int, ...]] = {}
+    for place in sorted(pairs, key=lambda place: layout.size(layout.tables[place]))[:most]:
+        room -= layout.size(layout.tables[place])
+        if room < 0:
+            break
+        found[pairs[place]] = (*found.get(pairs[place], ()), place)
+    return found
+
+
+def _sizes(terms: Terms, layout: TableLayout, noise: RoundNoise, *, proven: bool, coins: bool) -> ProductSizes:
     """Return a ring or field that has room for the sum over all people and its noise."""
     fine, people = noise.noise.scale, sum(group.people for group in layout.groups)
-    most = -(-noise.tail(OVERFLOW / layout.dimension) // fine)
+    chance = OVERFLOW / layout.dimension
+    most = -(-noise.tail(chance) // fine)
+    if coins:  # of no larger variance, and within Hoeffding's inequality
+        most = max(most, ceil(sqrt(2 * noise.variance(noise.shares) * log(2 / chance))))
     sizes = layout.sizes(terms, most + people * layout.one, proven=proven)
     if sizes.ring.bits + fine.bit_length() - 1 > _MOST_BITS:
         raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta, or ask for fewer cells")
@@ -263,6 +335,11 @@ def limit_traffic(
     return replace(size, rooms=rooms, memory_bytes=size.memory_bytes + held, **usual)
 
 
+def coin_traffic(terms: Terms, traffic: int) -> int:
+    """Return how many bytes coins of a round may take, at `traffic` bytes a person for all tables."""
+    return traffic * most_rows(terms) // _COINS_PART
+
+
 def most_held(terms: Terms, traffic: int) -> int:
     """Return the most bytes that a party holds of what the rounds send, at `traffic` bytes a person."""
     return _held(traffic * most_rows(terms))
@@ -281,4 +358,4 @@ def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive, *, proven
     if not layout.across:
         return 0
     noise = account.noise_of(2, len(tables), layout.dimension)
-    return layout.traffic(_sizes(terms, layout, noise, proven=proven))
+    return layout.traffic(_sizes(terms, layout, noise, proven=proven, coins=bool(account.coins)))

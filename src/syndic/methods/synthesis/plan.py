@@ -33,6 +33,10 @@ from syndic.privacy import Event
 
 _CHUNK_BYTES: Final = 1 << 24
 _LACKING: Final = "people that a table does not count: they are assumed to be like those that it counts"
+_COINS_SHOWN: Final = (
+    "noise from coins against a party that deviates while the coordinator only looks: the coordinator can then know "
+    "it, and so the exact tables of that party and its partners"
+)
 _SERVER_SEES: Final = "one share of all rows each, which looks uniform, and what other parties see"
 
 
@@ -62,6 +66,11 @@ class SynthesisPlan(Plan):
     def coordinator_noise(self) -> bool:
         """Whether the coordinator shares the noise of what several parties count."""
         return self.account.parties > len(self.terms.parties)
+
+    @property
+    def coins(self) -> bool:
+        """Whether two parties toss coins for the noise of what both count."""
+        return self.reach is not None and self.reach.coin_traffic > 0
 
     @property
     def graph(self) -> SumGraph | None:
@@ -142,6 +151,8 @@ class SynthesisPlan(Plan):
         traffic = sum(room.traffic for room in size.rooms)
         fitting = 1.5e-6 * size.model_cells + columns**2 / 600 + 6e-8 * traffic
         steps = len(self.rounds) - 2 + (STAGES if self.servers else 0) if self.reach else 1
+        # the second product, of coins, has the steps of the first
+        steps += sum(name.startswith("product") for name in self.rounds) if self.coins else 0
         return Resources(
             memory_bytes=size.memory_bytes,
             expected_bytes=size.expected_bytes,
@@ -184,6 +195,11 @@ class SynthesisPlan(Plan):
         traffic, least = sum(room.traffic for room in self.size.rooms), self.account.shares_to_whole**-0.5
         crossed = f"tables across parties take at most {traffic / 1e6:,.1f} MB in all" if self.shared else ""
         alone = f"the standard deviation of a table that one party counts is {least:.2g} times that"
+        if self.coins:
+            alone += (
+                f", and that of tables of two parties, whose coins take at most {self.reach.coin_traffic / 1e6:,.1f} "
+                "MB a round, a twentieth more"
+            )
         return (f"{alone}; {crossed}" if crossed else alone,)
 
     @property
@@ -208,7 +224,8 @@ class SynthesisPlan(Plan):
         at_once = " (of parities, as many as one row can change)" if sets and unit.neighbours == "replace" else ""
         served = "shares of tables, which look uniform, " if self.servers else ""
         rows = served or ("masked rows of its group, which look uniform, " if self.shared else "")
-        asked = f"{rows}{opened}, and what was asked; each knows its own counts and share of noise"
+        tossed = ", of noise from coins one half, which looks uniform" if self.coins else ""
+        asked = f"{rows}{opened}, and what was asked; each knows its own counts and share of noise{tossed}"
         sealed = "sealed rows that it cannot read, " if self.shared else ""
         own = "the tables without its own share of the noise, " if self.coordinator_noise else ""
         masked = f"{sealed}every party's masked answers, which look uniform, who dropped out, {own}and "
@@ -242,6 +259,7 @@ class SynthesisPlan(Plan):
                 f"people in more than {unit.parties} of the groups" if self.shared else beyond_unit(unit),
                 *masks,
                 *((*of_products(proven=self._proven, servers=self.servers), ALIGNED) if self.shared else ()),
+                *((_COINS_SHOWN,) if self.coins else ()),
                 *((of_coordinator(self.account.parties - self.account.colluding),) if self.coordinator_noise else ()),
                 *((_LACKING,) if self.reach and some_lack(self.reach.groups, self.terms.schema.names) else ()),
                 "the columns, bounds, labels and people, and which combinations of values were declared impossible: "

@@ -59,7 +59,7 @@ from syndic.kernel import (
 from syndic.methods.layout import COORDINATOR, Names, noise_shares
 from syndic.methods.product_steps import ProductSteps
 from syndic.methods.synthesis.account import RoundNoise, account_of
-from syndic.methods.synthesis.cut import CutReach, limit_traffic, most_held
+from syndic.methods.synthesis.cut import CutReach, coin_traffic, limit_traffic, most_held
 from syndic.methods.synthesis.measure import Question, answer_of
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable, draw_synthesis, read_synthesis
@@ -175,7 +175,9 @@ class Synthesis(ProductSteps, tag="synthesis"):
         dealt = shared_people(terms) and not self.servers and self.colluding > 0
         shares = noise_shares(terms, coordinator=self.coordinator_noise, dealt=dealt)
         who = {"colluding": self.colluding, "missing": self.missing}
-        account = account_of(terms, select(1).budgets, shares=shares, parts=parts_of(groups), **who)
+        # one row at one group of people: it moves two counts of a table by one each
+        tossed = dealt and terms.unit.rows == terms.unit.parties == terms.unit.scale == parts_of(groups) == 1
+        account = account_of(terms, select(1).budgets, shares=shares, parts=parts_of(groups), coins=tossed, **who)
         impossible = [one.mask(terms.schema) for one in self.zeros]
         # a round may ask for as much as helps with the least noise, that of a party's own tables
         least = account.alone if apart else account
@@ -190,7 +192,13 @@ class Synthesis(ProductSteps, tag="synthesis"):
             proven = adversary_of(self.adversary, self.colluding) == "active"
             size = limit_traffic(terms, account, selector, size, traffic, proven=proven, groups=groups)
             reach = CutReach(
-                terms=terms, groups=groups, account=account, proven=proven, rooms=size.rooms, servers=self.servers
+                terms=terms,
+                groups=groups,
+                account=account,
+                proven=proven,
+                rooms=size.rooms,
+                servers=self.servers,
+                coin_traffic=coin_traffic(terms, traffic) if tossed else 0,
             )
         graph = sum_graph(len(terms.parties), **who) if len(terms.parties) > 1 else None
         return SynthesisPlan(
@@ -219,10 +227,10 @@ class Synthesis(ProductSteps, tag="synthesis"):
     def product_at(self, party: Party[SynthesisPlan]) -> SecureProduct:
         """Return the product of the round that was asked last."""
         reach = party.plan.reach
-        product = reach.round_of(party.recall(_ASKED, Question)).product if reach else None
-        if product is None:
+        now = reach.round_of(party.recall(_ASKED, Question)) if reach else None
+        if now is None or now.product is None:
             raise RefusedError("this round has no table across parties: nothing is multiplied")
-        return product
+        return now.coins if now.coins and now.product.finished(party) else now.product
 
     def product_rows(self, party: Party[SynthesisPlan], start: int, stop: int) -> NDArray[np.uint8]:
         """Return rows of the one-hot matrix of a party's blocks of columns. Private."""
@@ -301,6 +309,8 @@ class Synthesis(ProductSteps, tag="synthesis"):
             session.ask(self.ask_round, question)
             if now.product is not None:
                 deal_products(session, self, now.product)
+            if now.coins is not None:
+                deal_products(session, self, now.coins)
         ring = now.ring if now else noise.ring(plan.most_rows, dimension)
         total = sums.total(self.count, lambda _: question, count=dimension, ring=ring)
         if total is None:
