@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from syndic.data.coding import Coding, Feature
 from syndic.document import exact
 from syndic.errors import InputError
-from syndic.kernel import Group, Message, Terms, budgets_of
+from syndic.kernel import Group, Message, Terms, strictest_mu_squared
 from syndic.methods.layout import TableNoise
 from syndic.model.gram.matrix import halved_sensitivity_squared, places_of, sensitivity_squared, squares_of
 from syndic.model.gram.rows import MOST_BITS, Clip, clip_of
 from syndic.model.gram.scaling import Scale, Scaling, scaling_of
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
-from syndic.privacy import GaussianEvent, mu_squared_for
+from syndic.privacy import GaussianEvent
 
 Lengths = tuple[tuple[int, Fraction], ...]
 
@@ -204,7 +204,7 @@ def stages_of(  # noqa: PLR0913  # all by name
         return clips, {tuple((one.blocks, one.length) for one in own) for own in owners}
 
     def made(slack: Fraction) -> Stages:
-        mu_squared = min(mu_squared_for(budget.epsilon, budget.delta, slack) for budget in budgets_of(terms))
+        mu_squared = strictest_mu_squared(terms, slack)
         alone = len(groups) == 1
         excess = Fraction(1) if alone else Fraction(parties, parties - colluding - missing)
         rescale = partial(scaling_of, codings, people, share=share, excess=excess, target=target)

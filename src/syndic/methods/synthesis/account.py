@@ -29,14 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.kernel import Terms, budgets_of
+from syndic.kernel import Terms, budgets_of, strictest, strictest_mu_squared
 from syndic.kernel.disclosure import without_coordinator
 from syndic.methods.synthesis.measure import Question
 from syndic.model.markov.counts import Names
 from syndic.model.markov.parity import most_flipped
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
-from syndic.privacy import Cost, GaussianEvent, Unit, mu_squared_for
+from syndic.privacy import Cost, GaussianEvent, Unit
 from syndic.privacy.concentrated import part_of
 from syndic.privacy.cost import ATTO
 from syndic.random import Randomness
@@ -205,7 +205,7 @@ def against_parties(
     omitted = account.parties > len(terms.parties)
     if account.parties == 1 or (account.colluding and not omitted):
         return {}
-    delta = min(budget.delta for budget in budgets_of(terms))
+    delta = strictest(terms).delta
     shares = account.parties - account.colluding - account.missing
     times = Fraction(shares, shares - 1)
     # with less noise mu^2 is as many times as large, and slack, which goes with the squared variance, that squared
@@ -230,17 +230,14 @@ def account_of(
     `shares` is how many roles share the noise of a table: by default all parties. A person is counted in `parts`.
     """
     shares = len(terms.parties) if shares is None else shares
-    left = [(budget.epsilon, budget.delta) for budget in budgets_of(terms)]
     sharing = shares, colluding, missing, parts
     for bits in _FRACTION_BITS:
-        whole = min(mu_squared_for(epsilon, delta) for epsilon, delta in left)
-        account = _cut(terms, cut, whole, bits, sharing)
+        account = _cut(terms, cut, strictest_mu_squared(terms), bits, sharing)
         slack = terms.unit.parties * sum((event.slack for event in account.events), Fraction(0))
-        if all(_lost(epsilon, slack) <= _ROUNDING * float(delta) for epsilon, delta in left):
+        if all(_lost(each.epsilon, slack) <= _ROUNDING * float(each.delta) for each in budgets_of(terms)):
             break
-    whole = min(mu_squared_for(epsilon, delta, slack) for epsilon, delta in left)
     # less noise was planned for above, so the slack is no larger now
-    return _cut(terms, cut, whole, bits, sharing)
+    return _cut(terms, cut, strictest_mu_squared(terms, slack), bits, sharing)
 
 
 def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int, int, int, int]) -> Account:

@@ -32,7 +32,7 @@ from typing import ClassVar, Literal, final
 import msgspec
 
 from syndic.errors import InputError
-from syndic.kernel import SAME_PEOPLE, Method, Nothing, Party, Requires, Session, Terms, budgets_of, step
+from syndic.kernel import SAME_PEOPLE, Method, Nothing, Party, Requires, Session, Terms, step, strictest
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.vertimrf.account import Shares, oracle_account, printed_account, sketch_account
 from syndic.methods.vertimrf.messages import (
@@ -157,12 +157,10 @@ class Vertimrf(Method, tag="vertimrf"):
                 "no two columns of different parties have two values or more: there is nothing to learn across"
             )
         self._check_cells(terms)
-        budgets = budgets_of(terms)
-        strictest = Budget(epsilon=min(one.epsilon for one in budgets), delta=min(one.delta for one in budgets))
         return VertimrfPlan(
             terms=terms,
             layout=layout,
-            account=self._account(layout, strictest),
+            account=self._account(layout, strictest(terms)),
             secret=SharedSecret(label="sketches"),
             bins=self.bins,
             rows=layout.people if self.rows is None else self.rows,
