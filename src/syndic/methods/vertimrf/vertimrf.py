@@ -136,11 +136,6 @@ class Vertimrf(Method, tag="vertimrf"):
                 raise ValueError(f"{name} ({value}) must not be negative")
 
     @property
-    def simulation_only(self) -> bool:
-        """Whether only simulation is allowed: the published account does not satisfy its stated guarantee."""
-        return self.as_published
-
-    @property
     def requires(self) -> Requires:
         """The same people at every party, each with columns of its own."""
         usual = msgspec.structs.replace(SAME_PEOPLE, delta="noise on models and encodings")
