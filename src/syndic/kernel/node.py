@@ -10,7 +10,7 @@ from typing import Any, final
 from msgspec.structs import replace
 
 from syndic.errors import BudgetError, DoorError, InputError, PublicError, RefusedError
-from syndic.kernel.call import Call, Reply
+from syndic.kernel.call import INTERNAL_ERROR, Call, Reply
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.memory import Stored
 from syndic.kernel.method import Method
@@ -22,7 +22,6 @@ from syndic.privacy import Called
 from syndic.privacy.audit import INTERNAL
 
 _LOG = logging.getLogger("syndic.party")
-_INTERNAL = Reply(code="internal", text="internal error; the reason is in the party's own log")
 _MOST_LETTERS = 64
 
 
@@ -59,7 +58,7 @@ def answer(node: Node, data: bytes) -> bytes:
     except Exception:
         # the only place that catches every exception: its text may contain a private value
         _LOG.getChild(node.name).exception("%s failed to answer a call", node.name)
-        reply = _log_refusal(node, data, _INTERNAL, INTERNAL)
+        reply = _log_refusal(node, data, INTERNAL_ERROR, INTERNAL)
     reply = reply.to(data)
     if node.state.sign is not None:
         reply = replace(reply, signature=node.state.sign(reply.signed_text()))
@@ -85,7 +84,7 @@ def _log_refusal(node: Node, data: bytes, reply: Reply, why: str) -> Reply:
             node.state.audit("" if call is None else call.step, why)
     except Exception:
         _LOG.getChild(node.name).exception("%s cannot write to its log", node.name)
-        return _INTERNAL
+        return INTERNAL_ERROR
     return reply
 
 
