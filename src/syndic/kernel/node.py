@@ -9,7 +9,7 @@ from typing import Any, final
 
 from msgspec.structs import replace
 
-from syndic.errors import BudgetError, DoorError, InputError, PublicError, RefusedError
+from syndic.errors import BudgetError, InputError, MethodError, PublicError, RefusedError
 from syndic.kernel.call import INTERNAL_ERROR, Call, Reply
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.memory import Stored
@@ -173,14 +173,14 @@ def _run(node: Node, call: Call, step: Step, asked: str) -> tuple[Stored, Mappin
         raise RefusedError(f"{node.method.title} as published does not keep its guarantee: it runs in simulations only")
     function: Callable[[Party, Message], Any] = getattr(node.steps[step.name][1], step.name)
     body = encode(function(party, message))
-    _check_doors(party, step)
-    return Stored(asked=asked, charged=party.doors_used > 0, reply=body), party.remembered
+    _check_charged(party, step)
+    return Stored(asked=asked, charged=party.charges > 0, reply=body), party.remembered
 
 
-def _check_doors(party: Party, step: Step) -> None:
+def _check_charged(party: Party, step: Step) -> None:
     """Stop a reply that was computed from rows without a charge. Masked and sealed replies hide their content."""
-    uncharged = step.reveals in {"public", "noisy"} and party.doors_used == 0
+    uncharged = step.reveals in {"public", "noisy"} and party.charges == 0
     if party.rows_read and (uncharged or step.reveals == "public"):
-        raise DoorError(f"step '{step.name}' read rows without charging the ledger; its reply was not sent")
-    if step.fresh and (party.rows_read or party.doors_used):
-        raise DoorError(f"step '{step.name}' is computed on every request: it may neither read rows nor charge")
+        raise MethodError(f"step '{step.name}' read rows without charging the ledger; its reply was not sent")
+    if step.fresh and (party.rows_read or party.charges):
+        raise MethodError(f"step '{step.name}' is computed on every request: it may neither read rows nor charge")
