@@ -182,26 +182,13 @@ def stages_of(  # noqa: PLR0913  # all by name
         share = Fraction(0)
     parties, people = len(terms.parties), sum(group.people for group in groups)
     count = int(places_of(features).max()) + 1
-    unit = 16 ** codings[0].bits
+    shares = partial(FineGaussianShare, parties=parties, colluding=colluding, missing=missing)
 
-    def shares(square: Fraction, mu_squared: Fraction, dimension: int, changed: int, bits: int) -> FineGaussianShare:
-        return FineGaussianShare(
-            parties=parties,
-            colluding=colluding,
-            missing=missing,
-            dimension=dimension,
-            sensitivity_squared=square,
-            mu_squared=mu_squared,
-            changed=changed,
-            fraction_bits=bits,
+    def noise_on(count: int, square: Fraction, mu_squared: Fraction) -> FineGaussianShare:
+        square *= 16 ** codings[0].bits
+        return shares(
+            sensitivity_squared=square, mu_squared=mu_squared, changed=count, dimension=count, fraction_bits=0
         )
-
-    def clipped(clip: Callable[[tuple[Coding, ...]], Clip | None]) -> tuple[dict[str, Clip], set[Lengths]]:
-        """Return the clips of all parties, and their blocks and lengths in every kind of group."""
-        known = {blocks: clip(blocks) for blocks in set(held.values())}
-        clips = {name: found for name, blocks in held.items() if (found := known[blocks]) is not None}
-        owners = ([clips[name] for name in group.parties if name in clips] for group in groups)
-        return clips, {tuple((one.blocks, one.length) for one in own) for own in owners}
 
     def made(slack: Fraction) -> Stages:
         mu_squared = strictest_mu_squared(terms, slack)
@@ -210,23 +197,35 @@ def stages_of(  # noqa: PLR0913  # all by name
         rescale = partial(scaling_of, codings, people, share=share, excess=excess, target=target)
         found = rescale(mu_squared=mu_squared) if share else None
         if found is None:
-            clips, lengths = clipped(lambda blocks: clip_of(blocks, exact(norm), exempt))
+            clips, lengths = _clipped(held, groups, lambda blocks: clip_of(blocks, exact(norm), exempt))
             square = max(sensitivity_squared(codings, presences, one) for one in lengths)
-            noise = shares(square * unit, mu_squared, count, count, 0)
+            noise = noise_on(count, square, mu_squared)
             return Stages(scaling=None, clips=clips, sensitivity=square, first=None, noise=noise)
-        clips, lengths = clipped(found.clip)
+        clips, lengths = _clipped(held, groups, found.clip)
         square = max(halved_sensitivity_squared(codings, one) for one in lengths)
-        moved, budget = Fraction(2 * found.columns), share * mu_squared
-        opened = count + len(squares_of(features))
+        changed, budget = 2 * found.columns, share * mu_squared
+        moved, places = Fraction(changed), found.columns * found.bins
         return Stages(
             scaling=found,
             clips=clips,
             sensitivity=square,
-            first=FineGaussian(sensitivity_squared=moved, mu_squared=budget, changed=2 * found.columns)
+            first=FineGaussian(sensitivity_squared=moved, mu_squared=budget, changed=changed)
             if alone
-            else shares(moved, budget, found.columns * found.bins, 2 * found.columns, 12),
-            noise=shares(square * unit, mu_squared - budget, opened, opened, 0),
+            else shares(sensitivity_squared=moved, mu_squared=budget, changed=changed, dimension=places),
+            noise=noise_on(count + len(squares_of(features)), square, mu_squared - budget),
         )
 
     # including the slack adds noise, which lowers the slack: twice the first value is always enough
     return made(2 * sum((event.slack for event in made(Fraction(0)).events), Fraction(0)))
+
+
+def _clipped(
+    held: Mapping[str, tuple[Coding, ...]],
+    groups: Sequence[Group],
+    clip: Callable[[tuple[Coding, ...]], Clip | None],
+) -> tuple[dict[str, Clip], set[Lengths]]:
+    """Return the clips of all parties, and their blocks and lengths in every kind of group."""
+    known = {blocks: clip(blocks) for blocks in set(held.values())}
+    clips = {name: found for name, blocks in held.items() if (found := known[blocks]) is not None}
+    owners = ([clips[name] for name in group.parties if name in clips] for group in groups)
+    return clips, {tuple((one.blocks, one.length) for one in own) for own in owners}
