@@ -81,5 +81,5 @@ class MissingExtraError(SyndicError):
         super().__init__(f"{library} is not installed: pip install 'syndic[{extra}]'")
 
 
-class DoorError(SyndicError):
-    """A step read rows and tried to answer without charging or masking: a fault in the method. Nothing is sent."""
+class MethodError(SyndicError):
+    """A fault in a method: a step read rows and would answer without charging or masking. Nothing is sent."""

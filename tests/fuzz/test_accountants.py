@@ -1,4 +1,4 @@
-"""Every accountant against figures that share no code with it: never below what is true, and not far above.
+"""Costs against figures that share no code with it: never below what is true, and not far above.
 
 The truth is that of mechanisms that have exactly the guarantee that was charged, and nothing better: randomised answers
 for pure and approximate events (Kairouz, Oh and Viswanath 2015), a Gaussian for Gaussian and concentrated ones. What
@@ -24,14 +24,12 @@ from scipy.stats import norm
 
 from fuzzing import fuzz
 from syndic.privacy import (
-    Accountant,
     ApproximateEvent,
     ConcentratedEvent,
     Cost,
     Event,
     GaussianEvent,
     PureEvent,
-    epsilon_of,
     mu_squared_for,
     pure_for,
     rho_for,
@@ -42,13 +40,10 @@ from syndic.privacy.sampled import sampled_epsilon, sampled_sigma
 pytestmark = pytest.mark.fuzz
 
 DELTAS = st.floats(3, 9).map(lambda digits: Fraction(round(10**12 * 10**-digits), 10**12))
-# on one grid of losses, which keeps convolutions short; `FINE` ones are rounded to a grid
-SMALL = st.integers(1, 100).map(lambda steps: Fraction(steps, 50))
-FINE = st.fractions(min_value=Fraction(1, 50), max_value=2, max_denominator=200)
+SMALL = st.fractions(min_value=Fraction(1, 50), max_value=2, max_denominator=200)
 PURE = st.builds(PureEvent, epsilon=SMALL)
 APPROXIMATE = st.builds(ApproximateEvent, epsilon=SMALL, delta=st.just(Fraction(1, 10**11)))
 GAUSSIAN = st.builds(GaussianEvent, mu_squared=SMALL)
-ACCOUNTANTS: tuple[Accountant, ...] = ("best", "pure", "zcdp", "pld")
 CONCENTRATED = st.builds(ConcentratedEvent, rho=SMALL.map(lambda rho: rho / 2))
 
 
@@ -80,54 +75,19 @@ def true_epsilon(events: list[Event], delta: float) -> float:
     return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, high, xtol=1e-13))
 
 
-EXACT = st.lists(st.one_of(PURE, APPROXIMATE, GAUSSIAN), min_size=1, max_size=6)
-BOUNDED = st.lists(st.one_of(PURE, APPROXIMATE), min_size=1, max_size=7)
 ANY = st.lists(st.one_of(PURE, APPROXIMATE, GAUSSIAN, CONCENTRATED), min_size=1, max_size=6)
-ROUNDED = st.lists(st.one_of(st.builds(PureEvent, epsilon=FINE), GAUSSIAN, CONCENTRATED), min_size=1, max_size=4)
 
 
-def check_none_is_below(events: list[Event], delta: Fraction) -> None:
-    truth = true_epsilon(events, float(delta))
-    found: dict[str, float] = {name: float(epsilon_of(events, delta, name)) for name in ACCOUNTANTS}
-    found["ledger"] = float(Cost.of(events).epsilon(delta))
-    for name, epsilon in found.items():
-        assert epsilon >= truth * (1 - 1e-7) - 1e-9, name
-    assert found["best"] <= min(found.values())
-
-
-@fuzz(0.1)
+@fuzz(0.5)
 @given(ANY, DELTAS)
-def test_no_accountant_is_below_the_truth(events: list[Event], delta: Fraction) -> None:
-    check_none_is_below(events, delta)
-
-
-@fuzz(0.01)
-@given(ROUNDED, DELTAS)
-def test_no_accountant_is_below_the_truth_where_losses_are_rounded(events: list[Event], delta: Fraction) -> None:
-    check_none_is_below(events, delta)
+def test_no_cost_is_below_the_truth(events: list[Event], delta: Fraction) -> None:
+    assert float(Cost.of(events).epsilon(delta)) >= true_epsilon(events, float(delta)) * (1 - 1e-7) - 1e-9
 
 
 @fuzz(0.5)
-@given(BOUNDED, DELTAS)
-def test_composed_losses_are_the_truth(events: list[Event], delta: Fraction) -> None:
-    truth = true_epsilon(events, float(delta))
-    assert truth - 1e-9 <= float(epsilon_of(events, delta, "pld")) <= truth * 1.0001 + 1e-6
-
-
-@fuzz(0.1)
-@given(EXACT, DELTAS)
-def test_composed_losses_are_the_truth_but_for_the_grid(events: list[Event], delta: Fraction) -> None:
-    truth = true_epsilon(events, float(delta))
-    assert float(epsilon_of(events, delta)) <= truth * 1.02 + 1e-3
-
-
-@fuzz(0.5)
-@given(st.lists(CONCENTRATED, min_size=1, max_size=3), st.lists(PURE, max_size=3), DELTAS)
-def test_what_is_concentrated_costs_little_more_than_a_gaussian(
-    concentrated: list[Event], pure: list[Event], delta: Fraction
-) -> None:
-    truth = true_epsilon([*concentrated, *pure], float(delta))
-    assert float(epsilon_of([*concentrated, *pure], delta)) <= 1.6 * truth + 0.01
+@given(st.lists(CONCENTRATED, min_size=1, max_size=3), DELTAS)
+def test_what_is_concentrated_costs_little_more_than_a_gaussian(events: list[Event], delta: Fraction) -> None:
+    assert float(Cost.of(events).epsilon(delta)) <= 1.6 * true_epsilon(events, float(delta)) + 0.01
 
 
 @fuzz(0.5)

@@ -43,8 +43,8 @@ ELSEWHERE: Final = {
     "privacy/ledger.py Ledger.check_answers": "tests/unit/study/test_put_back.py",
     "privacy/ledger.py Ledger.check_open": "tests/unit/study/test_put_back.py",
     # sizes, damage, and what a programmer could do wrong
-    "kernel/node.py _run": "tests/unit/kernel/test_doors.py",
-    "kernel/party.py Party.charge": "tests/unit/kernel/test_doors.py",
+    "kernel/node.py _run": "tests/unit/kernel/test_release_functions.py",
+    "kernel/party.py Party.charge": "tests/unit/kernel/test_release_functions.py",
     "kernel/session.py Session._body: the reply belongs": "tests/unit/kernel/test_journal.py",
     "privacy/ledger.py Ledger._commit": "tests/unit/privacy/test_ledger.py",
     "privacy/ledger.py Ledger._known": "tests/unit/privacy/test_ledger.py",

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from syndic.document import from_json, to_json
 from syndic.errors import BudgetError, RefusedError
-from syndic.privacy.account import epsilon_of
 from syndic.privacy.concentrated import rho_for
 from syndic.privacy.cost import Cost, joint_cost
 from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
@@ -87,7 +86,7 @@ def test_the_rho_of_a_budget_costs_no_more_than_the_budget(epsilon: Fraction, de
     rho = rho_for(epsilon, delta)
     assert rho > 0
     for parts in (1, 3):
-        spent = epsilon_of([ConcentratedEvent(rho=rho / parts)] * parts, delta, "zcdp")
+        spent = Cost.of([ConcentratedEvent(rho=rho / parts)] * parts).epsilon(delta)
         assert spent <= epsilon
         assert float(spent) > float(epsilon) * (1 - 1e-3)
 

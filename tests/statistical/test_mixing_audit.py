@@ -36,7 +36,7 @@ REACH = 6 * sqrt(2 / TRIES)
 
 @dataclass(frozen=True)
 class OpenParty:
-    """Lets a step run on a table without ledger or messages; the doors are the protocol's own mechanism."""
+    """Lets a step run on a table without ledger or messages; the release functions are the protocol's own mechanism."""
 
     name: str
     table: Table

@@ -22,7 +22,7 @@ from syndic.advice.population import draw_population
 from syndic.advice.scale import listed, scale_of
 from syndic.data import Domain, Schema
 from syndic.evaluation.distance import tvd
-from syndic.kernel import schema_of
+from syndic.kernel import schema_of, strictest_mu_squared
 from syndic.methods.comparison.glued import GluedPlan
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.cut import CutReach
@@ -35,7 +35,6 @@ from syndic.methods.vertimrf.plan import Account as Encodings
 from syndic.methods.vertimrf.plan import Layout, VertimrfPlan
 from syndic.methods.vertimrf.sketch.estimate import cell_error
 from syndic.model.markov.parity import parity_sums
-from syndic.privacy import mu_squared_for
 from syndic.random import SimulationRandomness
 from syndic.study import Study
 
@@ -217,8 +216,7 @@ def _drawn(codes: Mapping[str, NDArray[np.integer]]) -> Codes:
 
 def forecast_columns(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
     """Return rows of independent columns, each counted once, all at the whole budget together."""
-    budgets = [study.budget, *(party.budget for party in study.parties if party.budget is not None)]
-    mu_squared = float(min(mu_squared_for(one.epsilon, one.delta) for one in budgets))
+    mu_squared = float(strictest_mu_squared(study))
     found, domain = {}, study.schema.domain
     # replacing a person moves two counts of each column by one
     deviation = (2 * len(domain) / mu_squared) ** 0.5

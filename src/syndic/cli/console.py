@@ -44,7 +44,7 @@ def console(
     # a browser may look for this name at another address, where somebody else listens
     host = "127.0.0.1" if host == "localhost" else host
     # before the link is shown: whoever has the port already would be given the secret
-    door = open_socket(host, port)
+    listener = open_socket(host, port)
     place = url or (f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
     if new_secret or not users.users(folder):
         click.echo(f"open {place}/login#{users.first_administrator(folder)}")
@@ -52,7 +52,7 @@ def console(
     else:
         click.echo(f"open {place}/login (--new-secret creates a new token of your account)")
     click.echo(f"serving the console of this {role}; stop it with Ctrl-C")
-    serve(folder, door, host=host, port=port, proxy=front)
+    serve(folder, listener, host=host, port=port, proxy=front)
 
 
 @click.group(cls=Listed, epilog=example("syndic user add maria --home clinic --role owner"))

@@ -15,7 +15,8 @@ from typing import final
 
 from syndic.errors import RefusedError
 from syndic.federation.party import connection_of, workspace_of
-from syndic.kernel import Reply, encode
+from syndic.kernel import encode
+from syndic.kernel.call import INTERNAL_ERROR
 from syndic.runtime import Processes
 from syndic.runtime.flare.look import NoLookError, look
 from syndic.runtime.flare.site import Site
@@ -111,7 +112,7 @@ class _Worker:
                 self._used = time.monotonic()
                 if self._study in delivery.replies:
                     return delivery.replies[self._study]
-        return encode(Reply(code="internal", text="internal error; the reason is in the party's own log"))
+        return encode(INTERNAL_ERROR)
 
     def stop(self) -> None:
         """Close the connection, so that the process closes its files and ends."""

@@ -73,3 +73,5 @@ from syndic.kernel.terms import owner_of as owner_of
 from syndic.kernel.terms import parties_of as parties_of
 from syndic.kernel.terms import people_of as people_of
 from syndic.kernel.terms import schema_of as schema_of
+from syndic.kernel.terms import strictest as strictest
+from syndic.kernel.terms import strictest_mu_squared as strictest_mu_squared

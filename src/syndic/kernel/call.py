@@ -11,7 +11,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self, final
+from typing import Final, Protocol, Self, final
 
 from msgspec.structs import replace
 
@@ -90,6 +90,10 @@ class Reply(Message):
 
     def _sum(self, asked: bytes) -> int:
         return _sum(f"{self.code} {self.text} {asked.hex()}", self.body)
+
+
+INTERNAL_ERROR: Final = Reply(code="internal", text="internal error; the reason is in the party's own log")
+"""The reply to a call that failed with an error whose text may contain a private value."""
 
 
 def asked_of(request: bytes) -> bytes:

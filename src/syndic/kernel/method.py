@@ -33,8 +33,8 @@ class Method(Document, tag_field="method"):
 
     @property
     def simulation_only(self) -> bool:
-        """Whether this published variant does not satisfy its stated guarantee; it then runs in simulations only."""
-        return False
+        """Whether this is a published variant that does not satisfy its guarantee: it runs in simulations only."""
+        return bool(getattr(self, "as_published", False))
 
     @property
     def requires(self) -> Requires:

@@ -9,8 +9,8 @@ from typing import Any, final
 
 from msgspec.structs import replace
 
-from syndic.errors import BudgetError, DoorError, InputError, PublicError, RefusedError
-from syndic.kernel.call import Call, Reply
+from syndic.errors import BudgetError, InputError, MethodError, PublicError, RefusedError
+from syndic.kernel.call import INTERNAL_ERROR, Call, Reply
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.memory import Stored
 from syndic.kernel.method import Method
@@ -22,7 +22,6 @@ from syndic.privacy import Called
 from syndic.privacy.audit import INTERNAL
 
 _LOG = logging.getLogger("syndic.party")
-_INTERNAL = Reply(code="internal", text="internal error; the reason is in the party's own log")
 _MOST_LETTERS = 64
 
 
@@ -59,7 +58,7 @@ def answer(node: Node, data: bytes) -> bytes:
     except Exception:
         # the only place that catches every exception: its text may contain a private value
         _LOG.getChild(node.name).exception("%s failed to answer a call", node.name)
-        reply = _log_refusal(node, data, _INTERNAL, INTERNAL)
+        reply = _log_refusal(node, data, INTERNAL_ERROR, INTERNAL)
     reply = reply.to(data)
     if node.state.sign is not None:
         reply = replace(reply, signature=node.state.sign(reply.signed_text()))
@@ -85,7 +84,7 @@ def _log_refusal(node: Node, data: bytes, reply: Reply, why: str) -> Reply:
             node.state.audit("" if call is None else call.step, why)
     except Exception:
         _LOG.getChild(node.name).exception("%s cannot write to its log", node.name)
-        return _INTERNAL
+        return INTERNAL_ERROR
     return reply
 
 
@@ -174,14 +173,14 @@ def _run(node: Node, call: Call, step: Step, asked: str) -> tuple[Stored, Mappin
         raise RefusedError(f"{node.method.title} as published does not keep its guarantee: it runs in simulations only")
     function: Callable[[Party, Message], Any] = getattr(node.steps[step.name][1], step.name)
     body = encode(function(party, message))
-    _check_doors(party, step)
-    return Stored(asked=asked, charged=party.doors_used > 0, reply=body), party.remembered
+    _check_charged(party, step)
+    return Stored(asked=asked, charged=party.charges > 0, reply=body), party.remembered
 
 
-def _check_doors(party: Party, step: Step) -> None:
+def _check_charged(party: Party, step: Step) -> None:
     """Stop a reply that was computed from rows without a charge. Masked and sealed replies hide their content."""
-    uncharged = step.reveals in {"public", "noisy"} and party.doors_used == 0
+    uncharged = step.reveals in {"public", "noisy"} and party.charges == 0
     if party.rows_read and (uncharged or step.reveals == "public"):
-        raise DoorError(f"step '{step.name}' read rows without charging the ledger; its reply was not sent")
-    if step.fresh and (party.rows_read or party.doors_used):
-        raise DoorError(f"step '{step.name}' is computed on every request: it may neither read rows nor charge")
+        raise MethodError(f"step '{step.name}' read rows without charging the ledger; its reply was not sent")
+    if step.fresh and (party.rows_read or party.charges):
+        raise MethodError(f"step '{step.name}' is computed on every request: it may neither read rows nor charge")

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final, Generic, TypeVar, final
 
 from syndic.data import Table
-from syndic.errors import DoorError, RefusedError
+from syndic.errors import MethodError, RefusedError
 from syndic.kernel.agreement import Agreements, Ready, check_all
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.identity import PublicIdentity
@@ -114,8 +114,8 @@ class Party(Generic[Planned]):
     """One party during one call.
 
     Data derived from rows leaves in three ways only: `release` (full noise), `contribute` (a share of the noise, only
-    in a masked reply) and `charge` (for mechanisms that are random by themselves). The code calls them doors. Each
-    one writes the charge to the ledger durably before it returns any randomness.
+    in a masked reply) and `charge` (for mechanisms that are random by themselves). Each of these release functions
+    writes the charge to the ledger durably before it returns any randomness.
     """
 
     def __init__(self, state: PartyState[Planned], *, call: str, step: Step, view: View) -> None:
@@ -125,7 +125,7 @@ class Party(Generic[Planned]):
         self.terms = state.plan.terms
         self.study = state.study
         self.rows_read = False
-        self.doors_used = 0
+        self.charges = 0
         self.remembered: dict[str, bytes] = {} if step.fresh else {_VIEW: encode(view)}
         # what masks are bound to: parties that were told different things have different ones
         self.view = view.digest
@@ -198,18 +198,17 @@ class Party(Generic[Planned]):
         One share is too little noise by itself, so this is refused unless the step's reply is masked.
         """
         if self._step.reveals != "masked":
-            raise DoorError(f"step '{self._step.name}' contributes a share of noise but its reply is not masked")
+            raise MethodError(f"step '{self._step.name}' contributes a share of noise but its reply is not masked")
         return share.apply(values, self.charge(share.event, why=why))
 
     def charge(self, event: Event, *, why: str) -> Randomness:
         """Charge an event durably and return the randomness to draw it with."""
-        self.doors_used += 1
-        door = str(self.doors_used)
+        self.charges += 1
         reservation = self._state.ledger.reserve(
             dataset=self._state.dataset,
             study=self._state.booked,
             call=self._call,
-            door=door,
+            door=str(self.charges),
             events=(event,),
             why=why,
             limit=self._state.limit,
@@ -221,7 +220,7 @@ class Party(Generic[Planned]):
             raise RefusedError(
                 "this call was answered before, but its stored answer was deleted: set a new edition in the study"
             )
-        return self._state.randomness(f"{self._call}/{door}")
+        return self._state.randomness(f"{self._call}/{self.charges}")
 
     def disclose(self, what: str) -> None:
         """Record in the ledger, durably and before the reply, that this step shows something outside any epsilon."""

@@ -4,6 +4,7 @@ import re
 import typing
 from collections import Counter
 from collections.abc import Mapping
+from fractions import Fraction
 
 from msgspec import UNSET, UnsetType
 
@@ -11,7 +12,7 @@ from syndic.data import Schema, Source, Table
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel.identity import PublicIdentity
-from syndic.privacy import Account, Budget, Unit
+from syndic.privacy import Account, Budget, Unit, mu_squared_for
 
 Adversary = typing.Literal["active", "passive"]
 """Whether a method protects people also from a role that deviates from the protocol, or from curious ones only."""
@@ -218,6 +219,17 @@ def people_of(terms: Terms) -> int | None:
 def budgets_of(terms: Terms) -> tuple[Budget, ...]:
     """Return the study's budget and the parties' own budgets; the cost of one sum must fit into each."""
     return (terms.budget, *(party.budget for party in terms.parties if party.budget is not None))
+
+
+def strictest(terms: Terms) -> Budget:
+    """Return the least epsilon and the least delta of all budgets; they may be of different parties."""
+    budgets = budgets_of(terms)
+    return Budget(epsilon=min(one.epsilon for one in budgets), delta=min(one.delta for one in budgets))
+
+
+def strictest_mu_squared(terms: Terms, slack: Fraction = Fraction(0)) -> Fraction:
+    """Return the largest mu^2 of Gaussian events that fit into every budget, `slack` included."""
+    return min(mu_squared_for(budget.epsilon, budget.delta, slack) for budget in budgets_of(terms))
 
 
 def public_rows(terms: Terms, name: str) -> int | None:

@@ -1,9 +1,5 @@
 """Units, events, costs and budgets, and the ledger that records them."""
 
-from syndic.privacy.account import Accountant as Accountant
-from syndic.privacy.account import curve as curve
-from syndic.privacy.account import epsilon_of as epsilon_of
-from syndic.privacy.account import pure_for as pure_for
 from syndic.privacy.chain import Called as Called
 from syndic.privacy.chain import Entry as Entry
 from syndic.privacy.concentrated import rho_for as rho_for
@@ -12,6 +8,7 @@ from syndic.privacy.cost import Cost as Cost
 from syndic.privacy.cost import Price as Price
 from syndic.privacy.cost import at_delta as at_delta
 from syndic.privacy.cost import joint_cost as joint_cost
+from syndic.privacy.cost import pure_for as pure_for
 from syndic.privacy.cost import shown as shown
 from syndic.privacy.covered import Account as Account
 from syndic.privacy.event import ApproximateEvent as ApproximateEvent

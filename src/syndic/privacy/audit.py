@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, final
 
 from syndic.document import Document, from_json, to_json
-from syndic.errors import InputError, IntegrityError, PartyError, PublicError
+from syndic.errors import InputError, IntegrityError, PartyError, PublicError, printable
 from syndic.privacy.chain import linked, sealed
 
 GENESIS: Final = hashlib.sha256(b"syndic audit 1").hexdigest()
@@ -169,4 +169,4 @@ def _same(one: Record, fields: dict[str, object]) -> bool:
 
 
 def _one_line(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)[:_MOST_LETTERS]
+    return printable(text)[:_MOST_LETTERS]

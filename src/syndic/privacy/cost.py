@@ -4,6 +4,7 @@ A cost is a set of sums that compose by addition. It is converted into an epsilo
 halves of a Gaussian budget then cost the whole budget, which a sum of epsilons would overstate.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Context
@@ -13,6 +14,7 @@ from math import ceil, inf, isinf
 from typing import Final, Self
 
 from syndic.document import Document
+from syndic.errors import InputError
 from syndic.privacy.concentrated import PICO, zcdp_epsilon
 from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
 from syndic.privacy.gaussian import ATTO, gaussian_epsilon, with_slack
@@ -148,6 +150,24 @@ def _noise_epsilon(rho: int, gaussian: int, delta: Fraction) -> Fraction | float
         for share in _SHARES
     )
     return min(together, *apart)
+
+
+def pure_for(epsilon: Fraction, delta: Fraction, count: int = 1) -> Fraction:
+    """Return the largest epsilon up to the budget's, in steps of 1e-12, that each of `count` pure events may have.
+
+    A ledger with the cap (epsilon, delta) accepts all of them, by `Cost.epsilon`.
+    """
+    if epsilon <= 0 or not 0 <= delta < 1 or count < 1:
+        raise InputError(
+            f"epsilon ({float(epsilon):g}) must be positive, delta ({float(delta):g}) in [0, 1) "
+            f"and count ({count}) at least 1"
+        )
+
+    def too_much(amount: int) -> bool:
+        rho = min(Fraction(amount, PICO) ** 2 / 2, Fraction(amount, PICO))
+        return Cost(pure=count * amount, rho_of_pure=ceil(count * rho * PICO)).epsilon(delta) > epsilon
+
+    return Fraction(bisect_left(range(1, ceil(epsilon * PICO) + 1), True, key=too_much), PICO)
 
 
 _DIGITS: Final = Context(prec=4, rounding=ROUND_CEILING)

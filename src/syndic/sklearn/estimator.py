@@ -22,7 +22,7 @@ from syndic.methods.learning.noise import SLACK, Paid, Whole, law_of
 from syndic.methods.learning.query import few_round_queries
 from syndic.model.erm.loss import JointObjective, Loss
 from syndic.model.erm.second_order import UNIT, Newton, follow
-from syndic.privacy import Budget, Cost, Event, Ledger, Unit, check_delta, curve, default_delta, mu_squared_for
+from syndic.privacy import Budget, Cost, Event, Ledger, Unit, check_delta, default_delta, mu_squared_for
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.sklearn.parameters import Number, Parametrised, declare, refuse_seeded_charge, validation
 from syndic.study import Statement
@@ -109,7 +109,7 @@ class Account:
             epsilon=epsilon,
             delta=delta,
             accountant="exact Gaussian profile",
-            curve=tuple((float(each), float(at)) for each, at in curve(cost, _DELTAS)),
+            curve=tuple((float(cost.epsilon(at)), float(at)) for at in _DELTAS),
             parties=tuple(PartyCost(party=name, epsilon=epsilon, delta=delta, events=self.events) for name in parties),
             randomness="simulated: the noise is seeded and protects nobody"
             if simulated

@@ -356,6 +356,11 @@ def alignment_of(study: Study, party: str) -> str | None:
     return member(study, party).alignment or study.alignment
 
 
+def seeded_digest(study: str, seed: int) -> str:
+    """Return the digest of a seeded run of the study with this digest: it can never pass for the real study."""
+    return hashlib.sha256(f"simulation {seed} of {study}".encode()).hexdigest()
+
+
 def _aligned(alignment: str, study: Study) -> str:
     who = "all parties" if alignment == study.alignment else "the parties of its group"
     return (

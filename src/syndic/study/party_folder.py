@@ -33,7 +33,7 @@ from syndic.kernel.memory import choice_key
 from syndic.privacy import Account, Budget, Called, Ledger
 from syndic.privacy.audit import AuditLog
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
-from syndic.study.document import Study, coordinator_of, price_of
+from syndic.study.document import Study, coordinator_of, price_of, seeded_digest
 from syndic.study.identity import Identity, rehearsed_bonds
 from syndic.study.machine import check_machine
 from syndic.study.party_rows import open_table
@@ -333,10 +333,8 @@ def party_file(source: Any) -> PartyFile | None:
 
 
 def run_digest(study: Study, seed: int | None) -> str:
-    """Return the digest that calls carry. A seeded run has its own, so it can never pass for the real study."""
-    if seed is None:
-        return study.digest
-    return hashlib.sha256(f"simulation {seed} of {study.digest}".encode()).hexdigest()
+    """Return the digest that calls carry; a seeded run has its own."""
+    return study.digest if seed is None else seeded_digest(study.digest, seed)
 
 
 def randomness_of(study: Study, seed: int | None, role: str) -> Callable[[str], Randomness]:

@@ -1,6 +1,5 @@
 """A party's rows as a study reads them: from its source, in the order of an alignment where there is one."""
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from syndic.kernel.memory import look_up
 from syndic.kernel.terms import table_of
 from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder, order_name
-from syndic.study.document import Study, alignment_of
+from syndic.study.document import Study, alignment_of, seeded_digest
 
 
 def open_table(
@@ -95,7 +94,7 @@ def stored_alignment(
     Raises:
         InputError: if there is none.
     """
-    seeded = [] if seed is None else [hashlib.sha256(f"simulation {seed} of {alignment}".encode()).hexdigest()]
+    seeded = [] if seed is None else [seeded_digest(alignment, seed)]
     names = (order_name(group or ""), *(() if only_set else (ORDER_NAME,)))
     for digest in (*seeded, alignment):
         value = look_up(ledger, digest, lambda memory: next(filter(None, map(memory.kept, names)), None))

@@ -10,7 +10,7 @@ import msgspec
 
 from syndic.document import Document
 from syndic.kernel import Disclosure, Resources
-from syndic.privacy import Cost, Event, Unit, at_delta, curve, shown
+from syndic.privacy import Cost, Event, Unit, at_delta, shown
 from syndic.study.document import Study, disclosures_of, prices_of
 from syndic.version import __version__
 
@@ -105,7 +105,7 @@ def state(study: Study, *, simulated: bool, version: str) -> Statement:
         delta=float(study.delta),
         accountant=_accountant(joint),
         # JSON has no infinity, and a delta without a bound is no point of a curve
-        curve=tuple((_above(epsilon), float(delta)) for epsilon, delta in curve(joint, _DELTAS) if epsilon != inf),
+        curve=tuple((_above(each), float(delta)) for delta in _DELTAS if (each := joint.epsilon(delta)) != inf),
         parties=_party_costs(study),
         randomness=(
             "simulated: the noise is reproducible from a seed and protects nobody"

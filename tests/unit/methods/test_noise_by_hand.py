@@ -1,9 +1,10 @@
 """Noise really drawn, against variances and charges that are worked out here from the study alone, over many cuts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from math import exp, sqrt
 from statistics import NormalDist
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from syndic.methods import Synthesis
 from syndic.methods.histogram.tables import MarginalTables
 from syndic.methods.layout import COORDINATOR
 from syndic.methods.regression.gram_plan import GramPlan
+from syndic.methods.synthesis.cut import CutRound
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable
@@ -112,7 +114,13 @@ def needed(event: Any, tables: int, moved: float, places: int) -> float:
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, int]]:
+def coins() -> list[dict[int, float]]:
+    """Keep the variance of noise from coins by table, for every party and sum."""
+    return []
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch, coins: list[dict[int, float]]) -> list[tuple[str, Any, int]]:
     """Keep what every role adds to every sum: its name, the noise and how many numbers."""
     found: list[tuple[str, Any, int]] = []
     contribute = Party.contribute
@@ -125,7 +133,13 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, int]]:
         found.append((COORDINATOR, share, total.size))
         return by_coordinator(self, share, total)
 
-    by_coordinator = Session.contribute
+    def tossed(self: CutRound, party: Party, *given: Any, **more: Any) -> Any:
+        places = [place for some in self.tossed.values() for place in some]
+        coins.append({place: self.coins.noise.variance for place in places} if self.coins else {})
+        return count(self, party, *given, **more)
+
+    count, by_coordinator = CutRound.count, Session.contribute
+    monkeypatch.setattr(CutRound, "count", tossed)
     monkeypatch.setattr(Party, "contribute", kept)
     monkeypatch.setattr(Session, "contribute", shared)
     return found
@@ -208,7 +222,10 @@ STUDIES = {
     [pytest.param(name, marks=[pytest.mark.slow] if place % 2 else []) for place, name in enumerate(STUDIES)],
 )
 def test_what_honest_parties_draw_is_enough_for_the_charge(
-    which: str, drawn: list[tuple[str, Any, int]], scans: list[tuple[tuple[str, ...], ...]]
+    which: str,
+    drawn: list[tuple[str, Any, int]],
+    scans: list[tuple[tuple[str, ...], ...]],
+    coins: list[dict[int, float]],
 ) -> None:
     held, method, options, unit, colluding, missing = STUDIES[which]
     study = agreed(held, method, options, unit)
@@ -226,7 +243,11 @@ def test_what_honest_parties_draw_is_enough_for_the_charge(
         sums = drawn[number * roles : (number + 1) * roles]
         least = needed(events[0][number], len(tables), squared, places)
         asked_for = list(zip(tables, sizes, strict=True))
-        check_drawn(held, sums, asked_for, opened_scale(study, sums[0][1]), least, colluding + missing)
+        tossed = coins[number * len(held)] if coins else {}
+        check_drawn(held, sums, asked_for, opened_scale(study, sums[0][1]), least, colluding + missing, tossed)
+    across = any(len({held[name][0] for name in counted_by(held, names)}) < 2 for names in combinations(EVERY, 2))
+    tosses = method == "synthesis" and colluding and "servers" not in options and "parties" not in unit
+    assert any(coins) == bool(tosses and across and held not in (OVER, SAME, ALONE))
 
 
 def asked(
@@ -295,8 +316,11 @@ def check_drawn(
     scale: int,
     least: float,
     gone: int,
+    coins: Mapping[int, float] = MappingProxyType({}),
 ) -> None:
     """Hold what is left of the noise on every table, without so many parties, against the least variance.
+
+    Of noise from coins only the two parties of the table know anything, and only both together.
 
     A coordinator that shares it knows its own share, and colludes with no party.
     """
@@ -310,5 +334,5 @@ def check_drawn(
         for some in [*combinations(held, gone), *coordinator]:
             if who <= set(some):
                 continue  # nobody else's rows are in it
-            left = sum(value for name, value in per.items() if name not in some)
+            left = sum(value for name, value in per.items() if name not in some) + coins.get(place, 0.0)
             assert left >= (1 - 5 * sqrt(2 / (300 * size))) * least, (names, some, left / least)

@@ -137,13 +137,15 @@ def test_without_noise_every_parity_is_that_of_all_people(held: Held, more: str,
     carrier.close()
 
 
-def test_noise_is_whole_within_a_party_and_shared_across(tmp_path: Path) -> None:
+def test_noise_is_whole_within_a_party_and_from_coins_across(tmp_path: Path) -> None:
     agreed = study(TWO)
     carrier, opened = third_round(agreed, TWO, tmp_path)
     answered = opened(scan((("a", "b", "c"), ("a", "b", "d"))))
     event = planned(agreed).account.events[2]
-    # a row that is replaced may change both by 2
-    assert answered.variances == pytest.approx([8 / float(event.mu_squared), 16 / float(event.mu_squared)], rel=1e-3)
+    # a row that is replaced may change both by 2; noise of a few steps from coins is a little more than Gaussian
+    least, (within, across) = 8 / float(event.mu_squared), answered.variances
+    assert within == pytest.approx(least, rel=1e-3)
+    assert least < across < 1.2 * least
     carrier.close()
 
 

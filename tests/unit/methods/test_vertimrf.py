@@ -12,7 +12,7 @@ import pytest
 from support import THREE_VERTICAL, VERTICAL, rows, vertimrf_study
 from syndic import Study, simulate
 from syndic.data import Domain
-from syndic.errors import DoorError, InputError, RefusedError
+from syndic.errors import InputError, MethodError, RefusedError
 from syndic.methods import Vertimrf
 from syndic.methods.vertimrf.account import local_slack
 from syndic.methods.vertimrf.messages import Model, Part, model_of, own_model, pair_key
@@ -325,7 +325,7 @@ def test_a_model_too_large_is_refused() -> None:
 def test_a_local_model_never_takes_more_than_was_charged() -> None:
     part = Part(Fraction(1, 2))
     part(GaussianEvent(mu_squared=Fraction(1, 2)))
-    with pytest.raises(DoorError):
+    with pytest.raises(MethodError):
         part(GaussianEvent(mu_squared=Fraction(1, 10**9)))
     # what is charged for rounding covers what the two methods really use
     for mu_squared in (Fraction(1, 100), Fraction(1), Fraction(9)):

@@ -1,4 +1,4 @@
-"""A study of Gaussian noise on a fine grid: doors, ledgers, plan and statement cope with its events."""
+"""A study of Gaussian noise on a fine grid: release functions, ledgers, plan and statement cope with its events."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -72,7 +72,7 @@ def test_plan_and_statement_say_what_gaussian_noise_costs() -> None:
     assert pairs[1e-9] >= float(gaussian_epsilon(MU_SQUARED, Fraction(1, 10**9)))
 
 
-def test_gaussian_noise_passes_the_doors_up_to_the_cap(tmp_path: Path) -> None:
+def test_gaussian_noise_is_charged_up_to_the_cap(tmp_path: Path) -> None:
     study = fine_study()
     table = Table(study.schema, open_source(rows(60)))
     with Ledger.open(tmp_path / "ledger.sqlite") as ledger:

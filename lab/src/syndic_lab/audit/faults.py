@@ -232,7 +232,7 @@ class PlantedCounts(_Planted, tag="planted counts"):
 
     @step(reveals="public")
     def about(self, party: Party, message: Nothing) -> View:
-        """Say something public; the party remembers its rows, and no door is asked."""
+        """Say something public; the party remembers its rows, and no release function is used."""
         del message
         counts = party.recall("counts", Kept).counts
         nothing = np.zeros(0, dtype=np.int64)

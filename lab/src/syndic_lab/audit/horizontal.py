@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from syndic.methods import Average, Estimate, Gram, Homm, Marginals
 from syndic.methods.estimate.plan import FINE, EstimatePlan
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
-from syndic.methods.regression.gram_plan import GramPlan
 from syndic.model.families.discrete import Multinomial, Poisson
 from syndic.privacy import Budget, Unit
-from syndic_lab.audit.masked import MaskedSum
+from syndic_lab.audit.masked import MaskedSum, masked_gram
 from syndic_lab.audit.rehearsal import Run
 from syndic_lab.audit.setting import RELEASE, Setting, gaussian_lean, laplace_lean, rows_of, study_of
 
@@ -243,11 +242,5 @@ def _gram() -> Setting:
     )
     one = dict.fromkeys(THREE, rows_of(x=[1, 0], y=[1, 0]))
     other = {**one, "a": rows_of(x=[0, 0], y=[1, 0])}
-    masked = MaskedSum(
-        study=study,
-        tables=(one, other),
-        opened=lambda run: run.result.sums,
-        share=study.plan_as(GramPlan).noise,
-        colluding=("b",),
-    )
+    masked = masked_gram(study, one, other, "b")
     return Setting(name="gram of rows", study=study, one=one, other=other, gaussian=masked.gaussian)

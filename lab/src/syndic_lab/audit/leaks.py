@@ -161,13 +161,7 @@ def _same_coins(pairs: Sequence[tuple[Run, Run]]) -> Trial:
                 odd[f"{one.step} is refused under one table only"] += 1
             elif one.reveals == "public" and one.body != other.body:
                 odd[f"{one.step} is public and differs"] += 1
-    return Fact(
-        view="coordinator: public answers",
-        kind="same coins",
-        holds=not odd,
-        runs=2 * len(pairs),
-        text="; ".join(odd) or "public answers are the same bytes under both tables",
-    )
+    return _unless(odd, pairs, "coordinator: public answers", "public answers are the same bytes under both tables")
 
 
 def _lengths(pairs: Sequence[tuple[Run, Run]]) -> Trial:
@@ -176,13 +170,12 @@ def _lengths(pairs: Sequence[tuple[Run, Run]]) -> Trial:
         for one, other in _alike(here, there):
             if one.reveals != "noisy" and len(one.body) != len(other.body):
                 odd[f"{one.step} differs in length"] += 1
-    return Fact(
-        view="anyone on the wire: lengths",
-        kind="same coins",
-        holds=not odd,
-        runs=2 * len(pairs),
-        text="; ".join(odd) or "answers have the same lengths under both tables",
-    )
+    return _unless(odd, pairs, "anyone on the wire: lengths", "answers have the same lengths under both tables")
+
+
+def _unless(odd: Counter[str], pairs: Sequence[tuple[Run, Run]], view: str, text: str) -> Fact:
+    """Return that the text holds, unless pairs of runs differ in something odd."""
+    return Fact(view=view, kind="same coins", holds=not odd, runs=2 * len(pairs), text="; ".join(odd) or text)
 
 
 def _alike(here: Run, there: Run) -> Iterator[tuple[Seen, Seen]]:

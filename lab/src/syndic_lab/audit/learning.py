@@ -79,7 +79,7 @@ def _sums(run: Run, *colluding: str) -> float:
     for party in colluding:
         for place in range(len(sums)):
             noise: Any = plan.noise_at(place + 1)
-            sums[place] -= run.own_noise(party, noise.charged[party].noise, sums.shape[1], door=place)
+            sums[place] -= run.own_noise(party, noise.charged[party].noise, sums.shape[1], charge=place)
     return -float(sums.sum())
 
 

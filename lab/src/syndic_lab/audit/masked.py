@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from syndic.methods.regression.gram_plan import GramPlan
 from syndic.study import Study
 from syndic_lab.audit.observation import Scores
 from syndic_lab.audit.rehearsal import Run, Stage
@@ -60,3 +61,11 @@ class MaskedSum:
     def _without(self, run: Run, names: Sequence[str]) -> Scores:
         values = np.asarray(self.opened(run), dtype=np.float64)
         return np.asarray(values - sum(run.own_noise(name, self.share, values.size) for name in names))
+
+
+def masked_gram(study: Study, one: Mapping[str, Any], other: Mapping[str, Any], *colluding: str) -> MaskedSum:
+    """Return the sums of a Gram matrix."""
+    share = study.plan_as(GramPlan).noise
+    return MaskedSum(
+        study=study, tables=(one, other), opened=lambda run: run.result.sums, share=share, colluding=colluding
+    )

@@ -62,7 +62,7 @@ _COUNTS: Final[Mapping[CountFault, str]] = {
     "a sum noised like a count": "values up to 9 are added up with noise for counts",
     "refusal by value": "an error if some value occurs",
     "length by value": "sealed bytes, as many as rows",
-    "rows in a public answer": "remembered counts in an answer that passes no door",
+    "rows in a public answer": "remembered counts in an answer that passes no release function",
     "charged twice": "the ledger is charged more than the study says",
 }
 _TABLES: Final[Mapping[CountFault, tuple[list[int], list[int]]]] = {
@@ -206,6 +206,6 @@ def _coalition(fault: SumFault, seed: int) -> Trial:
     drawn = protocol.share(study, 0) if fault == "shares for nobody colluding" else protocol.share(study)
     coins = canaries(protocol.cells, stream(seed, "coalition"))
     run = Stage(study, {"a": rows_of(x=np.flatnonzero(coins == 1).tolist()), "b": rows_of(x=[])}).run(seed)
-    own = np.array([run.own_noise("b", drawn, protocol.cells, door) for door in (0, 1)])
+    own = np.array([run.own_noise("b", drawn, protocol.cells, place) for place in (0, 1)])
     scores = np.sign(run.result.values - own - 0.5).sum(axis=0)
     return OneRun(view=COALITION, coins=coins, scores=numbers(scores), cost=study.joint, delta=0.0)

@@ -63,7 +63,7 @@ def _four_sketched() -> Setting:
 
 
 def _contribute(party: Party, share: Any, values: NDArray[np.int64], *, why: str) -> NDArray[np.int64]:
-    """Stand in for the door of shares: the first party's are exact."""
+    """Stand in for `Party.contribute`: the first party's are exact."""
     randomness = party.charge(share.event, why=why)
     left = replace(share, shared=np.zeros_like(share.shared)) if party.name == "a" else share
     return np.asarray(left.apply(values, randomness))

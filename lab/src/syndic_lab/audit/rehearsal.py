@@ -1,6 +1,6 @@
 """A study on a stage: every party in this process, every message kept, every coin known to the audience.
 
-The steps, the envelope of every call, the checks of doors and the memory of answers are those of real parties. Only
+The steps, the envelope of every call, the checks of charges and the memory of answers are those of real parties. Only
 the ledger is a note of what was charged, and the coins come from a seed, so nobody is protected: tables are made up.
 """
 
@@ -102,9 +102,9 @@ class Run:
         """Return the last answer of every party to one step."""
         return {each.party: each.message() for each in self.seen if each.step == step}
 
-    def own_noise(self, party: str, share: Any, size: int, door: int = 0) -> NDArray[np.int64]:
-        """Return the noise that a party drew at one of its doors: it knows its coins, so it can draw it again."""
-        randomness = self.coins(party, self.drawn[party][door])
+    def own_noise(self, party: str, share: Any, size: int, charge: int = 0) -> NDArray[np.int64]:
+        """Return the noise that a party drew in one of its charges: it knows its coins, so it can draw it again."""
+        randomness = self.coins(party, self.drawn[party][charge])
         return np.asarray(share.apply(np.zeros(size, dtype=np.int64), randomness), dtype=np.int64)
 
 
@@ -177,7 +177,7 @@ class Stage:
             seen=tuple(watched.seen),
             charged=charged,
             coins=coins,
-            drawn={name: tuple(coins.doors.get(name, ())) for name in nodes},
+            drawn={name: tuple(coins.drawn.get(name, ())) for name in nodes},
             asked_again=same,
             remembered={name: node.state.memory.remembered for name, node in nodes.items()},  # type: ignore[attr-defined]
         )
@@ -211,7 +211,7 @@ def _quiet() -> Iterator[None]:
 
 @final
 class _Coins:
-    """Every role's randomness from one seed, another stream for each label; notes the streams that doors gave out.
+    """Every role's randomness from one seed, another stream for each label; notes the streams of charges.
 
     A label that is asked for again gets another stream, as from a real generator: what is drawn twice differs.
     """
@@ -219,17 +219,17 @@ class _Coins:
     def __init__(self, seed: int, digest: str) -> None:
         self._seed, self._digest = seed, digest
         self._given: Counter[tuple[str, str]] = Counter()
-        self.doors: dict[str, list[str]] = {}
+        self.drawn: dict[str, list[str]] = {}
 
     def __call__(self, role: str, label: str) -> Randomness:
         return SimulationRandomness(self._seed, self._digest, role, label)
 
     def of(self, role: str, label: str) -> Randomness:
-        """Give a party its coins; labels of doors end in the door's number."""
+        """Give a party its coins; labels of charges end in the number of the charge."""
         self._given[role, label] += 1
         again = f" again {self._given[role, label]}" if self._given[role, label] > 1 else ""
         if label.rpartition("/")[2].isdigit() and "entropy" not in label:
-            self.doors.setdefault(role, []).append(label + again)
+            self.drawn.setdefault(role, []).append(label + again)
         return self(role, label + again)
 
 

@@ -116,13 +116,13 @@ def _below(name: str, protocol: Synthesis) -> Setting:
 def _shared(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     """Every count has both parties' shares."""
     account, tables = run.study.plan_as(SynthesisPlan).account, []
-    for door, opened in enumerate(rounds_of(run)):
+    for place, opened in enumerate(rounds_of(run)):
         if not colluding:
             tables += opened
             continue
         size = sum(each.values.size for each in opened)
-        noise = account.noise_of(door + 1, len(opened), size)
-        drawn = run.own_noise("b", noise, size, door) / noise.scale
+        noise = account.noise_of(place + 1, len(opened), size)
+        drawn = run.own_noise("b", noise, size, place) / noise.scale
         parts = np.split(drawn, np.cumsum([each.values.size for each in opened])[:-1])
         left = (noise.variance(PARTNERS) / PARTNERS) ** 0.5
         tables += [less(each, part, left) for each, part in zip(opened, parts, strict=True)]
@@ -138,15 +138,15 @@ def weigh_across(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     reach = run.study.plan_as(SynthesisPlan).reach
     assert reach is not None  # noqa: S101 (columns are at two parties)
     tables: list[Noisy] = []
-    for door, (question, opened) in enumerate(zip(asked, rounds_of(run), strict=True)):
-        tables += _across(run, reach.round_of(question), opened, door) if colluding else opened
+    for place, (question, opened) in enumerate(zip(asked, rounds_of(run), strict=True)):
+        tables += _across(run, reach.round_of(question), opened, place) if colluding else opened
     return told_of(tables, one, other)
 
 
-def _across(run: Run, now: CutRound, opened: list[Noisy], door: int) -> list[Noisy]:
+def _across(run: Run, now: CutRound, opened: list[Noisy], place: int) -> list[Noisy]:
     """Return tables less what the second party drew, where all parties share the noise."""
     layout, parties = now.layout, len(now.layout.within)
-    drawn = run.own_noise("b", now.noise_at("b"), layout.dimension, door) / now.share.scale
+    drawn = run.own_noise("b", now.noise_at("b"), layout.dimension, place) / now.share.scale
     parts = np.split(drawn, np.cumsum([each.values.size for each in opened])[:-1])
     left = (now.share.variance(parties) * (parties - 1) / parties) ** 0.5
     shared = [len(counting) > 1 for counting in layout.counting]

@@ -8,14 +8,13 @@ import numpy as np
 from syndic.kernel import decode
 from syndic.methods import Gram, Marginals, Mixing
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
-from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.mixing import signs_of
 from syndic.model.gram.mixing import Mixer
 from syndic.mpc.product_messages import ProductStart
 from syndic.mpc.triple import Stock
 from syndic.privacy import Unit
 from syndic_lab.audit.horizontal import APPROXIMATE, REPLACE
-from syndic_lab.audit.masked import MaskedSum
+from syndic_lab.audit.masked import MaskedSum, masked_gram
 from syndic_lab.audit.rehearsal import Run
 from syndic_lab.audit.setting import RELEASE, Setting, rows_of, study_of
 
@@ -104,13 +103,7 @@ def _gram() -> Iterator[Setting]:
         one, other = (
             {party: rows_of(**{held[0]: [value, 0, 1]}) for party, (_, held) in parties.items()} for value in (2, 0)
         )
-        masked = MaskedSum(
-            study=study,
-            tables=(one, other),
-            opened=lambda run: run.result.sums,
-            share=study.plan_as(GramPlan).noise,
-            colluding=tuple(parties)[1 : 1 + protocol.colluding],
-        )
+        masked = masked_gram(study, one, other, *tuple(parties)[1 : 1 + protocol.colluding])
         yield Setting(name=name, study=study, one=one, other=other, gaussian=masked.gaussian)
 
 
@@ -127,13 +120,7 @@ def _gram_of_groups() -> Setting:
     )
     beside = {"c": rows_of(y=[2, 0, 1]), "d": rows_of(x=[1, 0, 1])}
     one, other = ({"a": rows_of(x=[value, 0]), "b": rows_of(y=[value, 1]), **beside} for value in (2, 0))
-    masked = MaskedSum(
-        study=study,
-        tables=(one, other),
-        opened=lambda run: run.result.sums,
-        share=study.plan_as(GramPlan).noise,
-        colluding=("b",),
-    )
+    masked = masked_gram(study, one, other, "b")
     return Setting(name="gram of groups", study=study, one=one, other=other, gaussian=masked.gaussian)
 
 

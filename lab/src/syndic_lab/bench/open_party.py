@@ -39,7 +39,7 @@ class CountedTable:
 @final
 @dataclass(frozen=True, kw_only=True)
 class OpenParty:
-    """What a step may touch, with the doors open: `release` applies the mechanism and charges nobody."""
+    """What a step may touch, without a ledger: `release` applies the mechanism and charges nobody."""
 
     name: str
     plan: HommPlan

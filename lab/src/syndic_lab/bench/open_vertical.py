@@ -54,7 +54,7 @@ class CodedTable:
 @final
 @dataclass(kw_only=True)
 class OpenVertical:
-    """What a step may touch, with the doors open: `contribute` applies the mechanism and charges nobody.
+    """What a step may touch, without a ledger: `contribute` applies the mechanism and charges nobody.
 
     Without `noisy` it returns the exact values, to see whether they are. `drawn` is the noise so far, which only the
     party itself knows.

@@ -18,7 +18,7 @@ import numpy as np
 from syndic.data import ReleasedTable, Schema, decode_codes
 from syndic.document import Document, from_file
 from syndic.errors import InputError, MissingExtraError
-from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Result, Terms, budgets_of, read_table, schema_of
+from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Result, Terms, read_table, schema_of, strictest
 from syndic.kernel.result import unreadable
 from syndic.model.gan.shape import BITS, Flat, GanShape
 from syndic.noise import FineGaussian
@@ -211,9 +211,8 @@ def plan_training(
     terms: Terms, shapes: Mapping[str, GanShape], rounds: int, critic_steps: int, batch: int, rows: int | None
 ) -> VertiganPlan:
     """Calibrate the noise of every step to the strictest budget."""
-    budgets = budgets_of(terms)
-    epsilon = min(budget.epsilon for budget in budgets)
-    delta = Fraction(floor(min(budget.delta for budget in budgets) * ATTO), ATTO)
+    budget = strictest(terms)
+    epsilon, delta = budget.epsilon, Fraction(floor(budget.delta * ATTO), ATTO)
     people = terms.parties[0].people or 1
     steps, chance = rounds * critic_steps * len(terms.parties), Fraction(batch, people)
     whole = Fraction(floor(epsilon * PICO), PICO) - (rounds - 1) * _MARK

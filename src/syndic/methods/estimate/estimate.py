@@ -117,11 +117,6 @@ class Estimate(Method, tag="estimate"):
             raise ValueError("as_published is the paper's Laplace noise: neither gaussian noise nor masked is allowed")
 
     @property
-    def simulation_only(self) -> bool:
-        """Whether only simulation is allowed: true for the published variants."""
-        return self.as_published
-
-    @property
     def in_blocks(self) -> bool:
         """Whether parties average estimates of blocks instead of statistics of rows."""
         return self.scheme in ("dsaa", "csaa")

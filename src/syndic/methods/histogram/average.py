@@ -43,10 +43,10 @@ from syndic.kernel import (
     Result,
     Session,
     Terms,
-    budgets_of,
     member,
     people_of,
     step,
+    strictest,
 )
 from syndic.mpc.ring import LARGEST_FIELD
 from syndic.mpc.seal import PublicKeys
@@ -221,10 +221,9 @@ class Average(Method, tag="average"):
         fixed_point = _fixed_point(terms.schema, self.columns, self.bits)
         changes, parties = [_steps(column) for column in fixed_point.columns], terms.unit.parties
         # all parties share one copy of noise, so it is for the smallest budget
-        epsilon = min(budget.epsilon for budget in budgets_of(terms))
-        delta = min(budget.delta for budget in budgets_of(terms))
+        budget = strictest(terms)
         slack = parties * (len(changes) * SLACK + Fraction(1, ATTO))
-        noise, mu_squared = _noise(changes, parties, mu_squared_for(epsilon, delta, slack))
+        noise, mu_squared = _noise(changes, parties, mu_squared_for(budget.epsilon, budget.delta, slack))
         largest = (people_of(terms) or 0) * max(changes)
         if largest + 2 * noise.reach + 2 >= LARGEST_FIELD:
             raise InputError(

@@ -278,11 +278,6 @@ class Homm(Method, tag="homm"):
             raise ValueError("rows with weights cannot be matched: set clamp = true, or leave out absent")
 
     @property
-    def simulation_only(self) -> bool:
-        """Whether only simulation is allowed: true for the published variant."""
-        return self.as_published
-
-    @property
     def requires(self) -> Requires:
         """Gaussian noise needs delta, `replace` a public number of people, signed rows a free column for weights."""
         return Requires(

@@ -26,6 +26,7 @@ from syndic.kernel import (
     of_products,
     picture,
     shared_people,
+    strictest,
     trust_with_groups,
 )
 from syndic.kernel.cut import averaged_in_words
@@ -51,10 +52,11 @@ def share_of(
     rho / r, so the variance is (r s)^2 / (2 rho) = r s^2 / (2 rho / r): a share for r s^2 at rho / r. With Laplace
     noise the scale is r d / epsilon = d / (epsilon / r): a share for d at epsilon / r. `who` shares the noise.
     """
-    apart, budgets = terms.unit.parties, set(budgets_of(terms))
+    apart = terms.unit.parties
     if kind == "laplace":
-        return LaplaceShare(sensitivity=l1, epsilon=part_of(min(one.epsilon for one in budgets), apart), **who)
-    rho, squared = part_of(min(rho_for(one.epsilon, one.delta) for one in budgets), apart), Fraction(apart * l2_squared)
+        return LaplaceShare(sensitivity=l1, epsilon=part_of(strictest(terms).epsilon, apart), **who)
+    rho = part_of(min(rho_for(one.epsilon, one.delta) for one in set(budgets_of(terms))), apart)
+    squared = Fraction(apart * l2_squared)
     if kind == "gaussian":
         return GaussianShare(sensitivity_squared=squared, rho=rho, **who)
     return SkellamShare(sensitivity=l1, sensitivity_squared=squared, rho=rho, **who)
@@ -274,11 +276,10 @@ class MarginalsPlan(Plan):
         """The epsilons if the coordinator omits its share of the noise."""
         if not self.coordinator_noise:
             return {}
-        delta = min(budget.delta for budget in budgets_of(self.terms))
         events = self.noise.event, self.noise.event_if(self.noise.honest - 1)
         # a person is charged so much at each of several parties, or groups
         costs = (Cost.of(self.terms.unit.parties * [event]) for event in events)
-        return without_coordinator(*(float(cost.epsilon(delta)) for cost in costs))
+        return without_coordinator(*(float(cost.epsilon(strictest(self.terms).delta)) for cost in costs))
 
     @property
     def rounds(self) -> tuple[str, ...]:

@@ -22,10 +22,10 @@ from syndic.kernel import (
     Group,
     Plan,
     Resources,
-    budgets_of,
     of_products,
     picture,
     shared_people,
+    strictest,
     trust_with_groups,
 )
 from syndic.methods.regression.gram_result import GramNote
@@ -152,7 +152,7 @@ class GramPlan(Plan):
     @cached_property
     def epsilons(self) -> tuple[float, float]:
         """The epsilon against everyone who knows no share of the noise, and against `colluding` parties."""
-        delta, present = min(budget.delta for budget in budgets_of(self.terms)), self.masked_sum.graph.least
+        delta, present = strictest(self.terms).delta, self.masked_sum.graph.least
         noises = [noise for noise in (self.stages.first, self.noise) if noise is not None]
         whole = [each.event_if(present) if isinstance(each, FineGaussianShare) else each.event for each in noises]
         outside, pooled = (float(Cost.of(events).epsilon(delta)) for events in (whole, self.stages.events))

@@ -65,11 +65,6 @@ class Mixing(Method, tag="mixing"):
             raise ValueError(f"bits ({self.bits}) must be from 4 to 16")
 
     @property
-    def simulation_only(self) -> bool:
-        """Whether only simulation is allowed: the published noise ignores that a person is at several parties."""
-        return self.as_published
-
-    @property
     def requires(self) -> Requires:
         """The same people at every party, each with columns of its own; `plan` compares the unit's parties."""
         return Requires(

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from syndic.data.coding import Coding, Feature, coded_rows, coding_of
 from syndic.data.table import Coded
-from syndic.kernel import GROUPS, PROCESS_BYTES, Disclosure, Plan, Resources, Terms, budgets_of, everybody, schema_of
+from syndic.kernel import GROUPS, PROCESS_BYTES, Disclosure, Plan, Resources, Terms, everybody, schema_of
+from syndic.kernel.terms import budgets_of, strictest_mu_squared
 from syndic.methods.regression.mixing_result import Bounds, MixedNote, Scheme
 from syndic.model.gram.matrix import intercept
 from syndic.model.gram.mixing import classical_sigma, mixes_for, printed_mixes, tile_of
 from syndic.model.gram.rows import check_names
 from syndic.mpc.toss import PublicToss
 from syndic.noise import FineGaussian
-from syndic.privacy import Cost, Event, mu_squared_for
+from syndic.privacy import Cost, Event
 
 # a ledger counts mu^2 / 2 in units of 1e-12, rounded up
 _STEP = Fraction(2, 10**12)
@@ -220,7 +221,7 @@ def _square(codings: Sequence[Coding]) -> int:
 
 def _joint_parts(terms: Terms, squares: Mapping[str, int], slack: Fraction) -> dict[str, Fraction]:
     """Return each party's part of the strictest mu^2, by a person's change there: all entries get the same noise."""
-    whole = min(mu_squared_for(budget.epsilon, budget.delta, slack) for budget in budgets_of(terms))
+    whole = strictest_mu_squared(terms, slack)
     total = sum(squares.values())
     # whole units of the ledger, so that the sum of the parts, as ledgers count it, does not exceed the total
     return {name: whole * square / total // _STEP * _STEP for name, square in squares.items()}

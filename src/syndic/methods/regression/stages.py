@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from syndic.data.coding import Coding, Feature
 from syndic.document import exact
 from syndic.errors import InputError
-from syndic.kernel import Group, Message, Terms, budgets_of
+from syndic.kernel import Group, Message, Terms, strictest_mu_squared
 from syndic.methods.layout import TableNoise
 from syndic.model.gram.matrix import halved_sensitivity_squared, places_of, sensitivity_squared, squares_of
 from syndic.model.gram.rows import MOST_BITS, Clip, clip_of
 from syndic.model.gram.scaling import Scale, Scaling, scaling_of
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
-from syndic.privacy import GaussianEvent, mu_squared_for
+from syndic.privacy import GaussianEvent
 
 Lengths = tuple[tuple[int, Fraction], ...]
 
@@ -182,51 +182,50 @@ def stages_of(  # noqa: PLR0913  # all by name
         share = Fraction(0)
     parties, people = len(terms.parties), sum(group.people for group in groups)
     count = int(places_of(features).max()) + 1
-    unit = 16 ** codings[0].bits
+    shares = partial(FineGaussianShare, parties=parties, colluding=colluding, missing=missing)
 
-    def shares(square: Fraction, mu_squared: Fraction, dimension: int, changed: int, bits: int) -> FineGaussianShare:
-        return FineGaussianShare(
-            parties=parties,
-            colluding=colluding,
-            missing=missing,
-            dimension=dimension,
-            sensitivity_squared=square,
-            mu_squared=mu_squared,
-            changed=changed,
-            fraction_bits=bits,
+    def noise_on(count: int, square: Fraction, mu_squared: Fraction) -> FineGaussianShare:
+        square *= 16 ** codings[0].bits
+        return shares(
+            sensitivity_squared=square, mu_squared=mu_squared, changed=count, dimension=count, fraction_bits=0
         )
 
-    def clipped(clip: Callable[[tuple[Coding, ...]], Clip | None]) -> tuple[dict[str, Clip], set[Lengths]]:
-        """Return the clips of all parties, and their blocks and lengths in every kind of group."""
-        known = {blocks: clip(blocks) for blocks in set(held.values())}
-        clips = {name: found for name, blocks in held.items() if (found := known[blocks]) is not None}
-        owners = ([clips[name] for name in group.parties if name in clips] for group in groups)
-        return clips, {tuple((one.blocks, one.length) for one in own) for own in owners}
-
     def made(slack: Fraction) -> Stages:
-        mu_squared = min(mu_squared_for(budget.epsilon, budget.delta, slack) for budget in budgets_of(terms))
+        mu_squared = strictest_mu_squared(terms, slack)
         alone = len(groups) == 1
         excess = Fraction(1) if alone else Fraction(parties, parties - colluding - missing)
         rescale = partial(scaling_of, codings, people, share=share, excess=excess, target=target)
         found = rescale(mu_squared=mu_squared) if share else None
         if found is None:
-            clips, lengths = clipped(lambda blocks: clip_of(blocks, exact(norm), exempt))
+            clips, lengths = _clipped(held, groups, lambda blocks: clip_of(blocks, exact(norm), exempt))
             square = max(sensitivity_squared(codings, presences, one) for one in lengths)
-            noise = shares(square * unit, mu_squared, count, count, 0)
+            noise = noise_on(count, square, mu_squared)
             return Stages(scaling=None, clips=clips, sensitivity=square, first=None, noise=noise)
-        clips, lengths = clipped(found.clip)
+        clips, lengths = _clipped(held, groups, found.clip)
         square = max(halved_sensitivity_squared(codings, one) for one in lengths)
-        moved, budget = Fraction(2 * found.columns), share * mu_squared
-        opened = count + len(squares_of(features))
+        changed, budget = 2 * found.columns, share * mu_squared
+        moved, places = Fraction(changed), found.columns * found.bins
         return Stages(
             scaling=found,
             clips=clips,
             sensitivity=square,
-            first=FineGaussian(sensitivity_squared=moved, mu_squared=budget, changed=2 * found.columns)
+            first=FineGaussian(sensitivity_squared=moved, mu_squared=budget, changed=changed)
             if alone
-            else shares(moved, budget, found.columns * found.bins, 2 * found.columns, 12),
-            noise=shares(square * unit, mu_squared - budget, opened, opened, 0),
+            else shares(sensitivity_squared=moved, mu_squared=budget, changed=changed, dimension=places),
+            noise=noise_on(count + len(squares_of(features)), square, mu_squared - budget),
         )
 
     # including the slack adds noise, which lowers the slack: twice the first value is always enough
     return made(2 * sum((event.slack for event in made(Fraction(0)).events), Fraction(0)))
+
+
+def _clipped(
+    held: Mapping[str, tuple[Coding, ...]],
+    groups: Sequence[Group],
+    clip: Callable[[tuple[Coding, ...]], Clip | None],
+) -> tuple[dict[str, Clip], set[Lengths]]:
+    """Return the clips of all parties, and their blocks and lengths in every kind of group."""
+    known = {blocks: clip(blocks) for blocks in set(held.values())}
+    clips = {name: found for name, blocks in held.items() if (found := known[blocks]) is not None}
+    owners = ([clips[name] for name in group.parties if name in clips] for group in groups)
+    return clips, {tuple((one.blocks, one.length) for one in own) for own in owners}

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.kernel import Terms, budgets_of
+from syndic.kernel import Terms, budgets_of, strictest, strictest_mu_squared
 from syndic.kernel.disclosure import without_coordinator
 from syndic.methods.synthesis.measure import Question
 from syndic.model.markov.counts import Names
@@ -41,7 +41,7 @@ from syndic.model.markov.parity import most_flipped
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
 from syndic.noise.binomial import SLACK, BinomialNoise, binomial_for
-from syndic.privacy import Cost, GaussianEvent, Unit, mu_squared_for
+from syndic.privacy import Cost, GaussianEvent, Unit
 from syndic.privacy.concentrated import part_of
 from syndic.privacy.cost import ATTO
 from syndic.random import Randomness
@@ -226,7 +226,7 @@ def against_parties(
     omitted = account.parties > len(terms.parties)
     if account.parties == 1 or (account.colluding and not omitted):
         return {}
-    delta = min(budget.delta for budget in budgets_of(terms))
+    delta = strictest(terms).delta
     shares = account.parties - account.colluding - account.missing
     times = Fraction(shares, shares - 1)
     # with less noise mu^2 is as many times as large, and slack, which goes with the squared variance, that squared
@@ -260,24 +260,22 @@ def account_of(
     table by one each.
     """
     shares = len(terms.parties) if shares is None else shares
-    left = [(budget.epsilon, budget.delta) for budget in budgets_of(terms)]
-    whole = min(mu_squared_for(epsilon, delta) for epsilon, delta in left)
-    of_coins = _slack_of_coins(left, len(cut(whole))) if coins else Fraction(0)
+    whole = strictest_mu_squared(terms)
+    of_coins = _slack_of_coins(terms, len(cut(whole))) if coins else Fraction(0)
     sharing = shares, colluding, missing, parts, of_coins
     for bits in _FRACTION_BITS:
         account = _cut(terms, cut, whole, bits, sharing)
         slack = terms.unit.parties * sum((event.slack for event in account.events), Fraction(0))
         grid = slack - len(account.events) * of_coins
-        if all(_lost(epsilon, grid) <= _ROUNDING * float(delta) for epsilon, delta in left):
+        if all(_lost(each.epsilon, grid) <= _ROUNDING * float(each.delta) for each in budgets_of(terms)):
             break
-    whole = min(mu_squared_for(epsilon, delta, slack) for epsilon, delta in left)
     # less noise was planned for above, so the slack is no larger now
-    return _cut(terms, cut, whole, bits, sharing)
+    return _cut(terms, cut, strictest_mu_squared(terms, slack), bits, sharing)
 
 
-def _slack_of_coins(left: Sequence[tuple[Fraction, Fraction]], rounds: int) -> Fraction:
+def _slack_of_coins(terms: Terms, rounds: int) -> Fraction:
     """Return the slack of every round for noise from coins: together it takes a small part of every delta."""
-    least = min(_OF_COINS * delta / Fraction(_lost(epsilon, Fraction(1))) for epsilon, delta in left)
+    least = min(_OF_COINS * each.delta / Fraction(_lost(each.epsilon, Fraction(1))) for each in budgets_of(terms))
     return Fraction(int(least / rounds * ATTO), ATTO)
 
 

@@ -121,7 +121,7 @@ class _Known:
         self.domain, self.grouped = schema.domain, fitted.grouping.domain_of_groups
         self.total = max(fitted.total, 1.0)
         self.rows = max(len(next(iter(drawn.values()))), 1)
-        self.groups = {name: np.array(one) for name, one in zip(schema.names, fitted.grouping.groups, strict=True)}
+        self.groups = fitted.grouping.by_column
         self.counted: dict[frozenset[str], _Counted] = {}
         self.coarse: dict[frozenset[str], Measurement] = {}
         self.levels: dict[str, float] = dict.fromkeys(schema.names, 0.0)
@@ -156,9 +156,9 @@ class _Known:
     def _add_coarse(self, table: Measurement, groups: Groups) -> None:
         """Keep a pair that was counted over groups of the model's groups."""
         maps = []
-        for axis in self.domain.axes(table.names):
-            of_model, of_table = np.array(self.fitted.grouping.groups[axis]), np.array(groups[axis])
-            one = np.zeros(self.grouped.sizes[axis], dtype=np.int64)
+        for name, axis in zip(table.names, self.domain.axes(table.names), strict=True):
+            of_model, of_table = self.groups[name], np.array(groups[axis])
+            one = np.zeros(self.grouped[name], dtype=np.int64)
             one[of_model] = of_table
             if (one[of_model] != of_table).any():
                 return

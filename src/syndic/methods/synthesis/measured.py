@@ -28,7 +28,7 @@ def measured_by_model(result: SyntheticTable, *, public: bool, repeated: int) ->
     opened, tables = [], []
     for place, (asked, one) in enumerate(zip(note.rounds, fitted.rounds, strict=True)):
         if frozenset(asked.present) == present:
-            groups = _groups(Grouping(schema.domain, asked.groups) if asked.groups else Grouping.none(schema.domain))
+            groups = Grouping(schema.domain, asked.groups or Grouping.none(schema.domain).groups).by_column
             known = [table for table in one if table.variance < UNKNOWN]
             opened += known
             chosen = set(_chosen(result)) if place == 0 else set()
@@ -63,10 +63,6 @@ def _chosen(result: SyntheticTable) -> Iterator[str]:
             yield name
 
 
-def _groups(grouping: Grouping) -> dict[str, Groups]:
-    return {name: np.array(one) for name, one in zip(grouping.domain.names, grouping.groups, strict=True)}
-
-
 def _shares(fitted: Synthesis, names: tuple[str, ...], ordered: dict[str, int]) -> Floats:
     """Return the model's share of each cell, over all levels.
 
@@ -74,7 +70,7 @@ def _shares(fitted: Synthesis, names: tuple[str, ...], ordered: dict[str, int]) 
     groups: that they do not depend on the level would make every relation a little too weak. Merged levels of other
     columns have equal shares: the noisy counts that merged them do not tell them apart.
     """
-    found, groups = fitted.field.marginal(names).values / fitted.total, _groups(fitted.grouping)
+    found, groups = fitted.field.marginal(names).values / fitted.total, fitted.grouping.by_column
     for axis, name in enumerate(names):
         weights = fitted.one_way if name in ordered else {name: np.zeros(len(groups[name]))}
         parts, lines = fitted.grouping.shares(name, weights), np.moveaxis(found, axis, 0)

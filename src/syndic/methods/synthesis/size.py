@@ -18,14 +18,13 @@ from syndic.data.counting import covered_cells
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import PARTNERS, Group, Terms, budgets_of, groups_of, most_people
+from syndic.kernel import PARTNERS, Group, Terms, groups_of, most_people, strictest_mu_squared
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
 from syndic.model.markov import Adaptive, Impossible, plan_tree
 from syndic.model.markov.levels import least_released
 from syndic.model.markov.parity import SIZES, most_sets, share_to_find
-from syndic.privacy import mu_squared_for
 
 LEAST_TABLE_CELLS: Final = 4096
 """A pair of columns has at most so many cells once rare values are grouped."""
@@ -179,7 +178,7 @@ def share_of_parities(terms: Terms, *, colluding: int, apart: bool) -> Fraction:
         return PARITY_SHARE if columns >= min(SIZES) else Fraction(0)
     if not any(map(_counts_sets, groups_of(terms))):
         return Fraction(0)
-    whole = float(min(mu_squared_for(budget.epsilon, budget.delta) for budget in budgets_of(terms)))
+    whole = float(strictest_mu_squared(terms))
     sets, change = most_sets(columns), terms.unit.parties * terms.unit.l1_of_counts()
     shares = len(terms.parties) / max(1, len(terms.parties) - colluding)
     needed = share_to_find(sets, sets * shares * change**2 / whole, most_rows(terms))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain, Factor
-from syndic.errors import DoorError, InputError, RefusedError
+from syndic.errors import InputError, MethodError, RefusedError
 from syndic.kernel import Message, Party, Session, schema_of
 from syndic.methods.synthesis.result import AskedRound, SyntheticTable, draw_synthesis
 from syndic.methods.vertimrf.account import local_slack
@@ -86,10 +86,10 @@ class Part:
         self._left, self._slack = mu_squared, local_slack(mu_squared)
 
     def __call__(self, event: GaussianEvent) -> None:
-        """Subtract an event; raise `DoorError` if too little is left: a bug in the method, not in the data."""
+        """Subtract an event; raise `MethodError` if too little is left: a bug in the method, not in the data."""
         self._left, self._slack = self._left - event.mu_squared, self._slack - event.slack
         if self._left < 0 or self._slack < 0:
-            raise DoorError("a party's own model costs more than was charged for it")
+            raise MethodError("a party's own model costs more than was charged for it")
 
 
 Learner = Callable[[Curator, Fraction, np.random.Generator], Synthesis]

@@ -32,7 +32,7 @@ from typing import ClassVar, Literal, final
 import msgspec
 
 from syndic.errors import InputError
-from syndic.kernel import SAME_PEOPLE, Method, Nothing, Party, Requires, Session, Terms, budgets_of, step
+from syndic.kernel import SAME_PEOPLE, Method, Nothing, Party, Requires, Session, Terms, step, strictest
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.vertimrf.account import Shares, oracle_account, printed_account, sketch_account
 from syndic.methods.vertimrf.messages import (
@@ -136,11 +136,6 @@ class Vertimrf(Method, tag="vertimrf"):
                 raise ValueError(f"{name} ({value}) must not be negative")
 
     @property
-    def simulation_only(self) -> bool:
-        """Whether only simulation is allowed: the published account does not satisfy its stated guarantee."""
-        return self.as_published
-
-    @property
     def requires(self) -> Requires:
         """The same people at every party, each with columns of its own."""
         usual = msgspec.structs.replace(SAME_PEOPLE, delta="noise on models and encodings")
@@ -157,12 +152,10 @@ class Vertimrf(Method, tag="vertimrf"):
                 "no two columns of different parties have two values or more: there is nothing to learn across"
             )
         self._check_cells(terms)
-        budgets = budgets_of(terms)
-        strictest = Budget(epsilon=min(one.epsilon for one in budgets), delta=min(one.delta for one in budgets))
         return VertimrfPlan(
             terms=terms,
             layout=layout,
-            account=self._account(layout, strictest),
+            account=self._account(layout, strictest(terms)),
             secret=SharedSecret(label="sketches"),
             bins=self.bins,
             rows=layout.people if self.rows is None else self.rows,

@@ -96,8 +96,7 @@ class Synthesis:
         for name, code in given.items():
             if not 0 <= code < self.grouping.domain[name]:
                 raise InputError(f"given code of {name!r} ({code}) must be below {self.grouping.domain[name]}")
-        groups = dict(zip(self.grouping.domain.names, self.grouping.groups, strict=True))
-        places = {name: groups[name][code] for name, code in given.items()}
+        places = {name: int(self.grouping.by_column[name][code]) for name, code in given.items()}
         drawn = self.grouping.expand(self.field.sample(rows, generator, given=places or None), self.one_way, generator)
         for name, code in given.items():
             drawn[name][:] = code

@@ -48,7 +48,8 @@ class Grouping:
         return Domain(self.domain.names, tuple(max(one) + 1 for one in self.groups))
 
     @cached_property
-    def _maps(self) -> dict[str, NDArray[np.int64]]:
+    def by_column(self) -> dict[str, NDArray[np.int64]]:
+        """The groups as arrays, by column."""
         return {name: np.array(one) for name, one in zip(self.domain.names, self.groups, strict=True)}
 
     def then(self, coarser: "Grouping") -> "Grouping":
@@ -59,7 +60,7 @@ class Grouping:
     def recode(self, codes: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Return the groups of coded rows."""
         sizes = dict(zip(self.domain.names, self.domain_of_groups.sizes, strict=True))
-        return {name: self._maps[name].astype(code_type(sizes[name]))[column] for name, column in codes.items()}
+        return {name: self.by_column[name].astype(code_type(sizes[name]))[column] for name, column in codes.items()}
 
     def count(self, codes: Mapping[str, NDArray[Any]], tables: Sequence[tuple[str, ...]]) -> list[Factor]:
         """Return how many coded rows are in each cell of groups."""
@@ -69,20 +70,20 @@ class Grouping:
 
     def gather(self, table: Measurement) -> Measurement:
         """Return a table over all levels summed to groups, with the mean variance of a group."""
-        values = in_groups(table.values, [self._maps[name] for name in table.names])
+        values = in_groups(table.values, [self.by_column[name] for name in table.names])
         return Measurement(table.names, values, table.variance * table.values.size / values.size)
 
     def grouped(self, table: Measurement) -> Measurement:
         """Return a table over groups with the group of every level, or as it is if every level is its own group."""
         if self.domain_of_groups == self.domain:
             return table
-        return replace(table, groups=tuple(self._maps[name] for name in table.names))
+        return replace(table, groups=tuple(self.by_column[name] for name in table.names))
 
     def zeros(self, zeros: Iterable[Impossible]) -> list[Impossible]:
         """Return impossible cells over groups; only columns without groups may have them."""
         kept = list(zeros)
         for one in kept:
-            if any(len(set(self._maps[name])) < len(self._maps[name]) for name in one.names):
+            if any(len(set(self.by_column[name])) < len(self.by_column[name]) for name in one.names):
                 raise InputError(f"columns {list(one.names)} have impossible cells, so their levels cannot be grouped")
         return kept
 
@@ -92,12 +93,12 @@ class Grouping:
         for axis, name in enumerate(table.domain.names):
             shape = [1] * values.ndim
             shape[axis] = -1
-            values = values.take(self._maps[name], axis=axis) * self.shares(name, weights).reshape(shape)
+            values = values.take(self.by_column[name], axis=axis) * self.shares(name, weights).reshape(shape)
         return Factor(self.domain.project(table.domain.names), values)
 
     def shares(self, name: str, weights: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return each level's share of its group, from noisy weights; equal shares if no weight is positive."""
-        groups = self._maps[name]
+        groups = self.by_column[name]
         positive = np.maximum(weights[name], 0.0)
         sums, sizes = np.bincount(groups, weights=positive)[groups], np.bincount(groups)[groups]
         return np.where(sums > 0, positive / np.where(sums > 0, sums, 1.0), 1 / sizes)
@@ -118,7 +119,7 @@ class Grouping:
         weights: Mapping[str, NDArray[np.float64]],
         generator: np.random.Generator,
     ) -> NDArray[Any]:
-        groups, shares = self._maps[name], self.shares(name, weights)
+        groups, shares = self.by_column[name], self.shares(name, weights)
         levels = np.zeros(len(column), dtype=code_type(len(groups)))
         for group in range(int(groups.max()) + 1):
             members = np.flatnonzero(groups == group)

@@ -196,23 +196,22 @@ def plan_scan(
 
     `noisier` says of halves of columns how many times that variance their parity has, None if it cannot be counted.
     """
-    domain, groups = grouping.domain_of_groups, dict(zip(grouping.domain.names, grouping.groups, strict=True))
+    domain = grouping.domain_of_groups
     counts: dict[str, NDArray[np.float64]] = {
-        name: np.bincount(groups[name], np.maximum(one_way[name], 0.0)).astype(np.float64) for name in domain.names
+        name: np.bincount(groups, np.maximum(one_way[name], 0.0)).astype(np.float64)
+        for name, groups in grouping.by_column.items()
     }
     halves = split_levels(domain, counts, ordered)
-    half = dict(zip(domain.names, map(np.array, halves.groups), strict=True))
     balance = {}
     for name, one in counts.items():
-        mass = np.bincount(half[name], one, minlength=2)
+        mass = np.bincount(halves.by_column[name], one, minlength=2)
         balance[name] = 2 * float(mass.min() / max(mass.sum(), 1e-9))
-    levels = tuple(tuple(half[name][np.array(groups[name])].tolist()) for name in domain.names)
     sets = sets_to_ask(
         balance,
         lambda number: _smallest(number, variance(number), total),
         lambda names: noisier(halves.domain_of_groups.project(names)),
     )
-    return Scan(sets, Grouping(grouping.domain, levels), halves)
+    return Scan(sets, grouping.then(halves), halves)
 
 
 def _smallest(sets: int, variance: float, total: float) -> float:

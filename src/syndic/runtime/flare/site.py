@@ -25,7 +25,7 @@ from nvflare.fuel.f3.message import Message as CellMessage
 
 from syndic.errors import RefusedError
 from syndic.kernel import Reply, decode, encode
-from syndic.kernel.call import ENVELOPE_BYTES
+from syndic.kernel.call import ENVELOPE_BYTES, INTERNAL_ERROR
 from syndic.runtime.flare.parts import CHANNEL, HELLO, PART_BYTES, Part, Pull, Push
 
 _LOG = logging.getLogger("syndic.site")
@@ -36,7 +36,7 @@ _LONGEST_WAIT = 30.0
 _LOOK_SECONDS = 10.0
 _HELLO_SECONDS = 10.0
 _UNHEARD = 2
-_INTERNAL = encode(Reply(code="internal", text="internal error; the reason is in the party's own log"))
+_INTERNAL = encode(INTERNAL_ERROR)
 
 
 class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes are not typed

@@ -4,10 +4,9 @@ The published figures are of one aggregation of 100 parties' vectors with noise 
 (Jayaraman et al. 2018, appendix, Table 2), which hides the noise from both servers; ours adds it in shares.
 """
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
@@ -19,15 +18,14 @@ import pyarrow.ipc
 from syndic.data import Boolean, Instead, Schema, SourceSpec
 from syndic.document import exact
 from syndic.errors import InputError
-from syndic.kernel import Call, Delivery, Member, Method, Nothing, Session, decode
+from syndic.kernel import Call, Delivery, Member, Method, decode
 from syndic.methods import Learn
 from syndic.methods.learning.result import LearnResult
 from syndic.privacy import Budget, Unit
-from syndic.random import SystemRandomness
 from syndic.study.document import Study
-from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
+from syndic.study.party_folder import PartyFile, PartyFolder
 from syndic_lab.bench.row import Row
-from syndic_lab.bench.secure.sum import Sockets
+from syndic_lab.bench.secure.sum import Sockets, folder_in_memory, ready_session
 
 PARTIES: tuple[int, ...] = (10, 100)
 # Adult: 104 features, 100 parties, one aggregation with noise
@@ -99,23 +97,9 @@ class _Timed:
 
 def _run(parties: int) -> _Outcome:
     study = _study(parties)
-    # a hundred ledgers on one disk would measure its queue: each party has a disk of its own
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108
-    carrier = _Timed(Sockets(_lay_out(study, folder), _PROCESSES))
-    session = Session(
-        runtime=carrier,
-        study=run_digest(study, None),
-        method=study.protocol,
-        plan=study.plan,
-        randomness=SystemRandomness(),
-    )
-    try:
-        session.ask(study.protocol.ready, Nothing())  # Python has started and every table is found
+    with folder_in_memory() as folder, closing(_Timed(Sockets(_lay_out(study, folder), _PROCESSES))) as carrier:
         method: Method = study.protocol
-        result = method.coordinate(session)
-    finally:
-        carrier.close()
-        shutil.rmtree(folder)
+        result = method.coordinate(ready_session(study, carrier))
     if not isinstance(result, LearnResult) or len(result.model.present) != parties or result.model.lost:
         raise InputError("not every party is in every sum")
     seconds, busy, sent = carrier.total("contribute", "sum_open")

@@ -2,13 +2,13 @@
 
 import math
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from syndic.data import Schema, SourceSpec
 from syndic.document import exact
 from syndic.errors import InputError
-from syndic.kernel import Delivery, Limits, Member, Method, Nothing, Session
+from syndic.kernel import Delivery, Limits, Member, Method, Nothing, Runtime, Session
 from syndic.methods import Marginals
 from syndic.methods.histogram.tables import MarginalTables
 from syndic.mpc.graph import Seats, SumGraph, bits, sum_graph
@@ -130,6 +130,26 @@ class _Outcome:
     stated_error: float
 
 
+@contextmanager
+def folder_in_memory() -> Iterator[Path]:
+    """Make a folder: a hundred ledgers on one disk would measure its queue, and each party has a disk of its own."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:  # noqa: S108
+        yield Path(folder)
+
+
+def ready_session(study: Study, runtime: Runtime) -> Session:
+    """Return a session whose parties are ready: Python has started and every table is found."""
+    session = Session(
+        runtime=runtime,
+        study=run_digest(study, None),
+        method=study.protocol,
+        plan=study.plan,
+        randomness=SystemRandomness(),
+    )
+    session.ask(study.protocol.ready, Nothing())
+    return session
+
+
 def over_sockets(*, parties: int, processes: int, repeats: int) -> Iterator[Row]:
     """Run the whole method a few times: a socket per party, a few processes, exact noise shares, ledgers.
 
@@ -148,27 +168,15 @@ def over_sockets(*, parties: int, processes: int, repeats: int) -> Iterator[Row]
 
 
 def _run_over_sockets(parties: int, processes: int) -> _Outcome:
-    # a hundred ledgers on one disk would measure its queue: each party has a disk of its own
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108
     study = _study(parties)
-    truth, homes = _lay_out(study, folder)
-    carrier = Sockets(homes, processes)
-    session = Session(
-        runtime=carrier,
-        study=run_digest(study, None),
-        method=study.protocol,
-        plan=study.plan,
-        randomness=SystemRandomness(),
-    )
-    try:
-        session.ask(study.protocol.ready, Nothing())  # Python has started and every table is found
-        carrier.bytes, busy, start = 0, carrier.processor_seconds(), time.perf_counter()
-        method: Method = study.protocol
-        result = method.coordinate(session)
-        seconds, busy = time.perf_counter() - start, carrier.processor_seconds() - busy
-    finally:
-        carrier.close()
-        shutil.rmtree(folder)
+    with folder_in_memory() as folder:
+        truth, homes = _lay_out(study, folder)
+        with closing(Sockets(homes, processes)) as carrier:
+            session = ready_session(study, carrier)
+            carrier.bytes, busy, start = 0, carrier.processor_seconds(), time.perf_counter()
+            method: Method = study.protocol
+            result = method.coordinate(session)
+            seconds, busy = time.perf_counter() - start, carrier.processor_seconds() - busy
     if not isinstance(result, MarginalTables) or len(result.note.present) != parties:
         raise InputError("not every party is in the sum")
     errors = result.tables[0].values - truth

@@ -120,9 +120,8 @@ def _groups(size: int, bins: int) -> tuple[int, ...]:
 
 def shares_of_bins(name: str, bins: Grouping, groups: Grouping, weights: Mapping[str, Floats]) -> Floats:
     """Return the share of each bin of a column in each of the model's groups of values: one row per group."""
-    axis = bins.domain.axes((name,))[0]
-    found = np.zeros((max(groups.groups[axis]) + 1, max(bins.groups[axis]) + 1))
-    np.add.at(found, (np.array(groups.groups[axis]), np.array(bins.groups[axis])), bins.shares(name, weights))
+    found = np.zeros((groups.domain_of_groups[name], bins.domain_of_groups[name]))
+    np.add.at(found, (groups.by_column[name], bins.by_column[name]), bins.shares(name, weights))
     return found
 
 

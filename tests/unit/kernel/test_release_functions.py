@@ -1,4 +1,4 @@
-"""The three doors: nothing made from rows leaves without passing one."""
+"""The three release functions: nothing made from rows leaves without one of them."""
 
 from collections.abc import Callable
 from fractions import Fraction
