@@ -135,7 +135,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch, coins: list[dict[int, float]]) -> lis
 
     def tossed(self: CutRound, party: Party, *given: Any, **more: Any) -> Any:
         places = [place for some in self.tossed.values() for place in some]
-        coins.append({place: self.coins.noise.variance for place in places} if self.coins else {})
+        coins.append(dict.fromkeys(places, self.coins.noise.variance) if self.coins else {})
         return count(self, party, *given, **more)
 
     count, by_coordinator = CutRound.count, Session.contribute

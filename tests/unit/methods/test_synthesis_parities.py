@@ -17,7 +17,6 @@ from syndic import Study, simulate
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Party, decode, encode
 from syndic.methods import Synthesis
-from syndic.methods.layout import TableNoise
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable
@@ -25,6 +24,7 @@ from syndic.methods.synthesis.rounds import Answer
 from syndic.model.markov.parity import SIZES
 from syndic.mpc.product_messages import UNPROVEN
 from syndic.study import plan
+from unit.methods import noiseless
 
 NAMES = "abcde"
 COLUMNS = "".join(
@@ -96,7 +96,7 @@ def exact(held: Held, names: tuple[str, ...]) -> float:
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take all noise away."""
-    monkeypatch.setattr(TableNoise, "apply", lambda self, values, _: values * self.scale)
+    noiseless.silent(monkeypatch)
 
 
 def third_round(agreed: Study, held: Held, folder: Path) -> tuple[Carrier, Callable[[Question], Answer]]:
