@@ -40,17 +40,22 @@ def axes(quick: bool) -> tuple[Axis, ...]:
     rows = (10**4, 10**5) if quick else (10**4, 10**5, 10**6, 10**7)
     more = (10**5,) if quick else (10**6, 10**7, 10**8)
     apart = (10**4,) if quick else (10**4, 10**5, 10**6)
-    columns = (5, 15) if quick else (5, 15, 50, 100, 200)
+    columns = (5, 15) if quick else (5, 15, 50, 100, 200, 500)
     levels = (2, 64) if quick else (2, 8, 64, 1000, 10_000)
-    parties = (2, 50) if quick else (2, 10, 100, 1000)
+    parties = (2, 50) if quick else (2, 10, 100, 1000, 10_000)
     return (
         ("rows", lambda point: point.rows, _along(_TEN, "rows", rows)),
         ("rows, tables only", lambda point: point.rows, _along(_TABLES, "rows", more)),
         ("rows, columns of two parties", lambda point: point.rows, _along(_VERTICAL, "rows", apart)),
         ("columns", lambda point: point.columns, _along(_WIDE, "columns", columns)),
         ("levels", lambda point: point.levels, _along(_TEN, "levels", levels)),
-        ("parties", lambda point: point.parties, tuple(replace(_MANY, parties=n, rows=20 * n) for n in parties)),
+        ("parties", lambda point: point.parties, tuple(_of_parties(number) for number in parties)),
     )
+
+
+def _of_parties(number: int) -> Point:
+    """Return a study of so many parties of 20 rows each; all of them in one process need room."""
+    return replace(_MANY, parties=number, rows=20 * number, memory_mb=max(_MANY.memory_mb, 2 * number))
 
 
 def rows(quick: bool) -> Iterator[Row]:
