@@ -20,7 +20,7 @@ from aligning import Carrier, carried
 from support import study_text
 from syndic import Study
 from syndic.errors import PartyError, RefusedError, SyndicError
-from syndic.kernel import Call, Party, Reply, answer, decode, encode
+from syndic.kernel import Call, Delivery, Party, Reply, answer, decode, encode
 from syndic.methods import Synthesis
 from syndic.methods.synthesis import synthesis as module
 from syndic.methods.synthesis.cut import CutRound
@@ -63,6 +63,7 @@ def study(
     sizes: dict[str, int] | None = None,
     people: dict[str, int] | None = None,
     limits: str = "",
+    top: str = "",
 ) -> Study:
     sizes, counted = sizes or dict.fromkeys(NAMES, 4), people or PEOPLE
     parties = "".join(
@@ -70,7 +71,7 @@ def study(
         for name, (group, own) in held.items()
     )
     protocol = f'method = "synthesis"\nmodel_cells = 1024\n{more}'
-    text = study_text(protocol=protocol, unit=unit, budget=budget, parties=parties, columns=columns(sizes))
+    text = study_text(protocol=protocol, unit=unit, budget=budget, parties=parties, columns=columns(sizes), top=top)
     return Study.loads(text + limits)
 
 
@@ -162,25 +163,28 @@ def test_no_round_moves_more_than_is_charged() -> None:
                 assert now.coins is not None
                 assert len(now.layout.counting[place]) == 2
                 assert variance == sum(one**2 for one in now.coins.noise.coins) / 4 < shared
+                # half a count in every cell would be more than the noise of a sum over many
+                mean = sum(now.coins.noise.coins) / 2
+                assert abs(now.coins.noise.mean - mean) <= (0.5 if now.coins.noise.power else 0)
         tossed += bool(now.tossed)
         both += bool(now.tossed) and len(places_of(now)) < len(question.tables)
     assert tossed > 30
     assert both > 15
 
 
-AVERAGED: Held = {"p": ("north", "abc"), "q": ("north", "cde")}
-
-
 @pytest.mark.parametrize(
-    ("held", "more", "unit"),
+    ("held", "more", "changes"),
     [
-        (LACKING, "", 'neighbours = "replace"\nparties = 2'),
-        (THREE, "colluding = 0", 'neighbours = "replace"'),
-        (THREE, 'servers = ["p", "q", "r"]', 'neighbours = "replace"'),
+        (LACKING, "", {"unit": 'neighbours = "replace"\nparties = 2'}),
+        ({**THREE, "r": ("north", "de")}, "", {"top": 'read_from = { d = ["q", "r"] }'}),
+        (THREE, "colluding = 0", {}),
+        (THREE, 'servers = ["p", "q", "r"]', {}),
     ],
 )
-def test_where_a_person_moves_more_or_nobody_is_trusted_to_deal_nobody_tosses(held: Held, more: str, unit: str) -> None:
-    made = planned(study(held, more, unit=unit))
+def test_where_a_person_moves_more_or_nobody_is_trusted_to_deal_nobody_tosses(
+    held: Held, more: str, changes: Any
+) -> None:
+    made = planned(study(held, more, **changes))
     assert not made.coins
     assert made.account.coins == 0
     assert _COINS_SHOWN not in made.disclosure.not_protected
@@ -523,6 +527,28 @@ def test_a_coordinator_that_deals_a_product_twice_opens_nothing(
             deal_products(session, uses, dealt)
 
     nothing_opens(deal, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(("gone", "step"), [("q", "product_multiplied"), ("r", "product_masked"), ("p", "count")])
+def test_without_one_party_nothing_opens(gone: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    carrier, opened = started(study(THREE), THREE, tmp_path)
+    honest, product_steps = Carrier.send, []
+
+    def send(self: Carrier, calls: Any, *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
+        asked = [decode(data, Call).step for data in calls.values()]
+        product_steps.extend(asked[:1])
+        # of two products the second
+        lost = asked[0] == step and (step == "count" or product_steps.count(step) == 2)
+        kept = {name: data for name, data in calls.items() if not (lost and name == gone)}
+        made = honest(self, kept, seconds=seconds, arrived=arrived)
+        return Delivery(replies=made.replies, silent=dict.fromkeys(calls.keys() - kept.keys(), "gone"))
+
+    monkeypatch.setattr(Carrier, "send", send)
+    with pytest.raises(PartyError, match="gone"):
+        opened(SECOND)
+    spent = dict(zip(carrier.nodes, charges(carrier), strict=True))
+    assert spent == {name: 2 if step == "count" and name != gone else 1 for name in THREE}
+    carrier.close()
 
 
 def test_messages_of_one_product_are_refused_in_the_other(tmp_path: Path) -> None:
