@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from liars.targets import Target
 from syndic.kernel import Call, Node, Party, Reply, answer, decode, encode, in_memory_node
+from syndic.methods.synthesis.cut import CutRound
 from syndic.mpc import product, secret, threeserver, twoserver
 from syndic.mpc.align import steps as align_steps
 from syndic.mpc.length import LengthProof, four_squares
@@ -232,8 +233,40 @@ class World:
             at=len(self.asked),
             noisy=noisy if noisy.ndim == 1 else noisy.ravel(),
             noise=noise.ravel().astype(np.float64),
-            variance=_variance(mechanism, values),
+            variance=_variance(mechanism, values).copy(),
         )
+
+    def note_coins(self, party: Party, now: CutRound) -> None:
+        """Add noise from coins to what one of two parties drew: the first that is honest."""
+        for pair in now.tossed:
+            if (
+                self.drawn is None
+                or now.coins is None
+                or party.name != next(each for each in pair if each in self.honest)
+            ):
+                continue
+            coins, places, scale = now.coins, now._counts(pair), now.share.noise.scale
+            one, other = (
+                coins.coins(_Keeps(self.nodes[name]), 0, len(coins.weights))[:, columns]  # type: ignore[arg-type]
+                for name, columns in zip(pair, np.divmod(coins.cells[pair], coins.columns(pair[1])), strict=True)
+            )
+            self.drawn.noise[places] += (np.array(coins.weights) @ (one ^ other) - coins.noise.mean) * scale
+            self.drawn.variance[places] += coins.noise.variance * scale**2
+
+
+@final
+@dataclass(frozen=True)
+class _Keeps:
+    """What a party keeps, after a step."""
+
+    node: Node
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    def recall(self, what: str, kind: type[Any]) -> Any:
+        return decode(self.node.state.memory.kept(what) or b"", kind)
 
 
 def close_with(owner: Any, files: Iterable[Any]) -> None:
@@ -291,6 +324,7 @@ def _changes(world: World) -> Iterator[tuple[Any, str, Any]]:
 
 def _noted(world: World) -> Iterator[tuple[Any, str, Any]]:
     contribute, release, hide, split = Party.contribute, Party.release, Masks.hide, TwoServers.shares
+    count = CutRound.count
     lies = world.inside if world.inside is not None and world.asking == world.inside.name else None
 
     def contributing(party: Any, share: Any, values: Any, *, why: str) -> Any:
@@ -314,6 +348,12 @@ def _noted(world: World) -> Iterator[tuple[Any, str, Any]]:
         world.split[party.name] = lies.values(values) if lies is not None and lies.values is not None else values
         return split(two, party, world.split[party.name])
 
+    def counting(now: CutRound, party: Party, *given: Any, **more: Any) -> SumMasked:
+        masked = count(now, party, *given, **more)
+        world.note_coins(party, now)
+        return masked
+
+    yield CutRound, "count", counting
     yield Party, "contribute", contributing
     yield Party, "release", releasing
     yield Masks, "hide", hiding

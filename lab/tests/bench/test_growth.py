@@ -1,6 +1,7 @@
 """The bench of growth: a point is run as it says, beside its plan, and a broken bound is an error."""
 
 import subprocess
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from syndic.document import to_json
 from syndic_lab.bench.benches import BENCHES
 from syndic_lab.bench.growth import run, worker
 from syndic_lab.bench.growth.worker import Found, Point
+from syndic_lab.bench.guard.run import WorseError
 
 FOUND = Found(at_most=300.0, expected=200.0, megabytes=180.0, seconds=2.0, announced_seconds=3.0)
 SMALL = [
@@ -46,15 +47,25 @@ def test_rows_and_pictures_say_what_was_announced_and_used(monkeypatch: pytest.M
     assert len(list(Path("bench-results").glob("growth-*.svg"))) == 2 * len(run.axes(True))
 
 
-def test_more_memory_than_announced_and_a_run_that_fails_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_memory_than_announced_is_an_error_once_all_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    points = [point for _, _, points in run.axes(True) for point in points]
+    found = [replace(FOUND, megabytes=301.0), *[FOUND] * (len(points) - 1)]
+    monkeypatch.setattr(run, "measured", lambda point: found[points.index(point)])
+    measuring = run.rows(True)
+    rows = list(islice(measuring, 3 * len(points)))
+    with pytest.raises(WorseError, match="301 MB used, at most 300"):
+        next(measuring)
+    assert len(rows) == 3 * len(points)
+
+
+def test_a_run_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Done:
-        returncode, stderr = 0, "MemoryError: no room\n"
-        stdout = to_json(replace(FOUND, megabytes=301.0)).decode()
+        returncode, stderr, stdout = 1, "MemoryError: no room\n", ""
 
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: Done)
-    with pytest.raises(RuntimeError, match="301 MB used, at most 300"):
-        run.measured(SMALL[0])
-    Done.returncode = 1
     with pytest.raises(RuntimeError, match="no room"):
         run.measured(SMALL[0])
 

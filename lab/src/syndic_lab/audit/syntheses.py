@@ -133,7 +133,7 @@ def _shared(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
 
 
 def weigh_across(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
-    """Tables of one party's columns have its whole noise, those across parties a share of every party."""
+    """Tables of one party's columns have its whole noise, those across parties noise from coins, or shares of it."""
     asked = [decode(each.asked, Question) for each in run.seen if (each.party, each.step) == ("b", "ask_round")]
     reach = run.study.plan_as(SynthesisPlan).reach
     assert reach is not None  # noqa: S101 (columns are at two parties)
@@ -144,12 +144,13 @@ def weigh_across(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
 
 
 def _across(run: Run, now: CutRound, opened: list[Noisy], place: int) -> list[Noisy]:
-    """Return tables less what the second party drew, where all parties share the noise."""
+    """Return tables less what the second party drew, where it has a share of the noise."""
     layout, parties = now.layout, len(now.layout.within)
     drawn = run.own_noise("b", now.noise_at("b"), layout.dimension, place) / now.share.scale
     parts = np.split(drawn, np.cumsum([each.values.size for each in opened])[:-1])
     left = (now.share.variance(parties) * (parties - 1) / parties) ** 0.5
-    shared = [len(counting) > 1 for counting in layout.counting]
+    tossed = {place for places in now.tossed.values() for place in places}  # nobody knows a part of that noise
+    shared = [len(counting) > 1 and place not in tossed for place, counting in enumerate(layout.counting)]
     return [less(one, part, left) if both else one for one, part, both in zip(opened, parts, shared, strict=True)]
 
 

@@ -79,15 +79,17 @@ def bench(  # noqa: PLR0913, PLR0917  # every option is a parameter
         if ids is None
         else alignments(quick, ids)
     )
-    for row in measured:
-        if as_json:
-            click.echo(to_json(row).decode())
-        else:
-            rows.append(row)
-            click.echo(f"measured {row.row}: {row.metric}", err=True)
-    if not as_json:
-        columns = ("row", "metric", "value", "unit", "baseline", "published")
-        show.as_table(f"bench {name}", columns, (_cells(row) for row in rows))
+    try:
+        for row in measured:
+            if as_json:
+                click.echo(to_json(row).decode())
+            else:
+                rows.append(row)
+                click.echo(f"measured {row.row}: {row.metric}", err=True)
+    finally:  # a figure beyond its limit is an error at the end, and a run may be interrupted
+        if rows:
+            columns = ("row", "metric", "value", "unit", "baseline", "published")
+            show.as_table(f"bench {name}", columns, (_cells(row) for row in rows))
 
 
 def _measured(name: str, quick: bool, only: tuple[str, ...], table: Path | None) -> Iterator[Row]:

@@ -36,7 +36,7 @@ _BITS: Final = 8
 _PARITY_PART: Final = 6
 _MOST_PARITIES: Final = 1 << 16
 # Coins of a round take at most one part in so many of the traffic, beside it, or so many bytes.
-_COINS_PART: Final = 8
+_COINS_PART: Final = 4
 _COINS_BYTES: Final = 1 << 21
 # The variance of noise from coins, in that of Gaussian noise, unless it is very small.
 _OF_COINS: Final = 1.08

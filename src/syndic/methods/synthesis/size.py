@@ -47,6 +47,9 @@ PARITY_SHARE: Final = Fraction(1, 100)
 MOST_PARITY_SHARE: Final = Fraction(1, 20)
 """Where parties hold different columns noise is larger: up to this share, as far as it takes to find what is strong."""
 
+# The variance of noise on parities from coins, at most, in that of Gaussian noise.
+_OF_COINS: Final = 1.2
+
 # Interpreter, libraries and compiled kernels.
 BASE_BYTES: Final = 350 * 10**6
 # Of one cell of the model: while it is fitted, with tables of pairs outside its cliques beside it; while it is kept.
@@ -168,10 +171,11 @@ def choosing(
     )
 
 
-def share_of_parities(terms: Terms, *, colluding: int, apart: bool) -> Fraction:
+def share_of_parities(terms: Terms, *, colluding: int, apart: bool, coins: bool = False) -> Fraction:
     """Return the share of the budget for parities, from public numbers.
 
-    Where parties hold different columns, no set is asked of more than two of a group, and there may be none.
+    Where parties hold different columns, no set is asked of more than two of a group, and there may be none. `coins`:
+    whether two parties toss coins for the noise.
     """
     columns = len(terms.schema.names)
     if not apart:
@@ -180,7 +184,7 @@ def share_of_parities(terms: Terms, *, colluding: int, apart: bool) -> Fraction:
         return Fraction(0)
     whole = float(strictest_mu_squared(terms))
     sets, change = most_sets(columns), terms.unit.parties * terms.unit.l1_of_counts()
-    shares = len(terms.parties) / max(1, len(terms.parties) - colluding)
+    shares = _OF_COINS if coins else len(terms.parties) / max(1, len(terms.parties) - colluding)
     needed = share_to_find(sets, sets * shares * change**2 / whole, most_rows(terms))
     return min(MOST_PARITY_SHARE, max(PARITY_SHARE, Fraction(round(1000 * needed), 1000)))
 

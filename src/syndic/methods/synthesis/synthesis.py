@@ -160,6 +160,10 @@ class Synthesis(ProductSteps, tag="synthesis"):
                 "where parties hold different columns, numbers of people are public and all parties answer: set "
                 'neighbours = "replace", rows = 1 and missing = 0, and name at least two parties'
             )
+        dealt = shared_people(terms) and not self.servers and self.colluding > 0
+        # one row at one group of people: it moves two counts of a table by one each
+        tossed = dealt and terms.unit.rows == terms.unit.parties == terms.unit.scale == parts_of(groups) == 1
+        parities = share_of_parities(terms, colluding=self.colluding, apart=apart, coins=tossed and len(groups) == 1)
         select = partial(
             choosing,
             self.selector,
@@ -168,15 +172,10 @@ class Synthesis(ProductSteps, tag="synthesis"):
             target=self.target,
             keep=self.keep,
             with_target=not apart,
-            parity_share=share_of_parities(terms, colluding=self.colluding, apart=apart)
-            if self.interactions
-            else Fraction(0),
+            parity_share=parities if self.interactions else Fraction(0),
         )
-        dealt = shared_people(terms) and not self.servers and self.colluding > 0
         shares = noise_shares(terms, coordinator=self.coordinator_noise, dealt=dealt)
         who = {"colluding": self.colluding, "missing": self.missing}
-        # one row at one group of people: it moves two counts of a table by one each
-        tossed = dealt and terms.unit.rows == terms.unit.parties == terms.unit.scale == parts_of(groups) == 1
         account = account_of(terms, select(1).budgets, shares=shares, parts=parts_of(groups), coins=tossed, **who)
         impossible = [one.mask(terms.schema) for one in self.zeros]
         # a round may ask for as much as helps with the least noise, that of a party's own tables

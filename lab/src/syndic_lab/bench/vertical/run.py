@@ -32,7 +32,7 @@ REAL_DELTA: Final = Fraction(1, 10**8)
 
 
 def of_table(data: Coded, seeds: Sequence[int], parties: Sequence[int]) -> Iterator[Row]:
-    """Yield the curator's figures, and those of parties together, with the coordinator, and on their own."""
+    """Yield the curator's figures, and those of parties together, and on their own."""
     title = f"{data.name}, epsilon {EPSILON}"
     trusted = [curator(data, EPSILON, seed) for seed in seeds]
     yield from _apart(f"{title}, trusted curator", trusted, None)
@@ -43,8 +43,6 @@ def of_table(data: Coded, seeds: Sequence[int], parties: Sequence[int]) -> Itera
         yield from _ratios(row, found, trusted)
         yield _row(row, "seconds", min(one.seconds for one in found), "s of processor time, all roles")
         yield _row(row, "megabytes", max(one.sent for one in found) / 1e6, "MB")
-        less = [vertical(data, EPSILON, seed, number, coordinator_noise=True) for seed in seeds]
-        yield from _ratios(f"{row}, the coordinator shares the noise", less, trusted)
         alone = [glued(data, EPSILON, seed, number) for seed in seeds]
         yield from _apart(f"{row}, each on its own, side by side", alone, trusted)
 
