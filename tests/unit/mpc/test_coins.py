@@ -1,6 +1,7 @@
 """The product of coins that pairs of parties toss: their shares add up to the noise of what both tossed."""
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
@@ -150,7 +151,7 @@ def test_shares_add_up_to_the_coins_of_both(values: dict[Pair, int], ring: Integ
 
 
 def test_noise_of_many_values_has_the_law_of_fair_coins_and_no_two_values_share_any() -> None:
-    noise = binomial_of(NOISE.variance)  # type: ignore[arg-type]
+    noise = binomial_of(Fraction(NOISE.variance))
     table = Table(made({("p", "q"): 900, ("q", "r"): 900}, field_for(noise.reach), noise)).deal()
     values = np.stack(list(table.noise().values()))
     deviation = noise.variance**0.5
@@ -299,3 +300,18 @@ def test_a_dealer_that_changes_halves_shifts_the_noise_by_what_it_added() -> Non
 
     honest, lied = Table(made(TWO)).deal(), Table(made(TWO), lie=wrong).deal()
     assert (lied.noise()["p", "q"] - honest.noise()["p", "q"]).tolist() == [-2 * one for one in range(5)]
+
+
+def test_what_stays_open_without_proofs_a_party_alone_lowers_everybodys_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The partner's coin counts w (1 - 2 b) in a ring: a false b leaves of w its largest power of two."""
+    noise, ring, honest = binomial_of(Fraction(300**2)), Ring(24), CoinProduct.coins
+    odd = [weight // (weight & -weight) for weight in noise.coins]
+    false = np.array([(1 - pow(one, -1, 1 << ring.bits)) // 2 % (1 << ring.bits) for one in odd])
+
+    def coins(self: CoinProduct, party: Any, start: int, stop: int) -> NDArray[Any]:
+        drawn = honest(self, party, start, stop)
+        return np.broadcast_to(false[start:stop, None], drawn.shape).copy() if party.name == "p" else drawn
+
+    monkeypatch.setattr(CoinProduct, "coins", coins)
+    left = Table(made({("p", "q"): 300}, ring, noise)).deal().noise()["p", "q"]
+    assert ring.lift(ring.reduce(left - left[0])).std() < noise.variance**0.5 / 10
