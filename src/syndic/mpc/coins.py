@@ -34,7 +34,8 @@ from syndic.mpc.triple import ProductSizes
 from syndic.noise.binomial import BinomialNoise
 
 _BYTE: Final = 8
-_CHUNK_BYTES: Final = 1 << 24
+CHUNK_BYTES: Final = 1 << 24
+"""About how much the masked coins of a party and chunk take, at most."""
 
 
 class _Coins(Message):
@@ -98,7 +99,13 @@ class CoinProduct(SecureProduct, kw_only=True):
 
 
 def coin_product(
-    label: str, noise: BinomialNoise, values: Mapping[Pair, int], ring: Integers, *, proven: bool
+    label: str,
+    noise: BinomialNoise,
+    values: Mapping[Pair, int],
+    ring: Integers,
+    *,
+    proven: bool,
+    chunk_bytes: int = CHUNK_BYTES,
 ) -> CoinProduct:
     """Return the product for noise on so many values of each pair, added up in the ring or field."""
     columns: dict[str, int] = {}
@@ -108,7 +115,7 @@ def coin_product(
         starts[pair] = left, right
         columns |= dict.fromkeys(pair, 0) | {pair[0]: left + count, pair[1]: right + count}
     coins, widest = noise.coins, max(columns.values())
-    chunk = min(len(coins), max(1, _BYTE * _CHUNK_BYTES // (ring.bits * widest)))
+    chunk = min(len(coins), max(1, _BYTE * chunk_bytes // (ring.bits * widest)))
     sizes = ProductSizes(rows=len(coins), low=0, high=1, entry=max(coins), ring=ring, chunk=chunk)
     cells = {}
     for pair, count in values.items():

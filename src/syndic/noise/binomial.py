@@ -146,6 +146,7 @@ def binomial_of(variance: Fraction) -> BinomialNoise:
     below = [_BASE**place for place in range(_DIGITS) if _BASE**place < top]
     rest = 4 * left - _LOWER * sum(weight**2 for weight in below)
     count = max(1, math.ceil(rest / top**2))
+    count += count % 2  # so that the mean is a whole number, but for lower bits
     return BinomialNoise(weights=(*below, top), counts=(*(_LOWER for _ in below), count), power=power)
 
 

@@ -102,7 +102,7 @@ def test_a_value_that_moves_by_more_than_the_noise_has_no_guarantee() -> None:
 @pytest.mark.parametrize(
     ("changes", "epsilon", "above"),
     [
-        (((1, 1),), 1, 1.25),
+        (((1, 1),), 1, 1.26),
         (((1023, 104),), 1, 1.06),
         (((1023, 1), (99, 1)), 1, 1.06),
         (((1, 104),), Fraction(1, 2), 1.05),

@@ -19,7 +19,7 @@ from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.measure import Question, RoundLimits
 from syndic.methods.synthesis.size import Size, most_rows
 from syndic.model.markov import Adaptive
-from syndic.mpc.coins import CoinProduct, coin_product
+from syndic.mpc.coins import CHUNK_BYTES, CoinProduct, coin_product
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import Pair
@@ -159,7 +159,7 @@ class CutReach:
         whole, factor = 1 / self.account.shares_to_whole, 1.0
         if groups == [(1, 1)]:
             factor = whole
-        elif groups == [(2, 1)] and self.account.coins:
+        elif groups == [(2, 1)] and self.coin_traffic:
             factor = min(1.0, whole * _OF_COINS)
         return (self.people / people) ** 2 * factor
 
@@ -261,12 +261,17 @@ def plan_round(
     now = CutRound(layout=layout, product=product, share=share, whole=whole, ring=ring)
     if not coin_traffic:
         return now
-    noise = account.coin_noise(number, len(layout.tables), layout.parities)
+    try:
+        noise = account.coin_noise(number, len(layout.tables), layout.parities)
+    except InputError:  # coins of no width are fine enough for so little of the budget a table
+        return now
     tossed = _tossed(layout, coin_traffic * _BITS // (2 * len(noise.coins) * sizes.ring.bits), account.most_tossed)
     if not tossed or noise.variance >= share.variance(share.shares):
         return now
     values = {pair: sum(layout.size(layout.tables[place]) for place in places) for pair, places in tossed.items()}
-    coins = coin_product(f"{label}, coins", noise, values, sizes.ring, proven=proven)
+    # as for rows: what a party gets of all partners at once fits a message
+    chunk_bytes = min(CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * len(layout.blocks)))
+    coins = coin_product(f"{label}, coins", noise, values, sizes.ring, proven=proven, chunk_bytes=chunk_bytes)
     return replaced(now, coins=coins, tossed=tossed)
 
 

@@ -184,8 +184,9 @@ class SynthesisPlan(Plan):
         )
 
     def _rows_bytes(self, senders: int) -> int:
-        """Return the most bytes of masked rows of so many parties in one message."""
+        """Return the most bytes of masked rows, or coins, of so many parties in one message."""
         most, limit = max(room.traffic for room in self.size.rooms), self.terms.limits.message_mb * 10**6
+        most = max(most, self.reach.coin_traffic) if self.reach else most
         return (2 if self.servers else 1) * min(most, senders * _CHUNK_BYTES, limit // 4)
 
     @property
