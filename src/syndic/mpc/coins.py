@@ -29,7 +29,7 @@ from syndic.mpc.product_messages import (
     ProductTurn,
     Rows,
 )
-from syndic.mpc.ring import Integers
+from syndic.mpc.ring import Residues
 from syndic.mpc.triple import ProductSizes
 from syndic.noise.binomial import BinomialNoise
 
@@ -76,7 +76,7 @@ class CoinProduct(SecureProduct, kw_only=True):
         return np.unpackbits(drawn.reshape(stop - start, width), axis=1, count=columns)
 
     def noise_shares(self, party: Party) -> dict[str, NDArray[np.int64]]:
-        """Return a party's share of the noise by partner, a number a value; in the product's ring they add up to it."""
+        """Return a party's share of the noise by partner, a number a value; in the field they add up to it."""
         shares, sizes, found = self.shares(party), self.sizes, {}
         own = np.zeros(self.columns(party.name), dtype=np.int64)
         for chunk in range(sizes.chunks):
@@ -91,23 +91,18 @@ class CoinProduct(SecureProduct, kw_only=True):
             found[partner] = values - (self.noise.mean if left else 0)
         return found
 
-    @property
-    def traffic(self) -> int:
-        """About how many bytes all masked coins and halves take, each message counted once."""
-        values = sum(len(cells) for cells in self.cells.values())
-        return (2 * self.sizes.rows + self.sizes.chunks) * values * self.sizes.ring.bits // _BYTE
-
 
 def coin_product(
     label: str,
     noise: BinomialNoise,
     values: Mapping[Pair, int],
-    ring: Integers,
-    *,
-    proven: bool,
+    field: Residues,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> CoinProduct:
-    """Return the product for noise on so many values of each pair, added up in the ring or field."""
+    """Return the product for noise on so many values of each pair, added up in the field.
+
+    Coins are always proven: one party could else enter numbers for which most of the other's coins cancel.
+    """
     columns: dict[str, int] = {}
     starts: dict[Pair, tuple[int, int]] = {}
     for pair, count in values.items():
@@ -115,8 +110,8 @@ def coin_product(
         starts[pair] = left, right
         columns |= dict.fromkeys(pair, 0) | {pair[0]: left + count, pair[1]: right + count}
     coins, widest = noise.coins, max(columns.values())
-    chunk = min(len(coins), max(1, _BYTE * chunk_bytes // (ring.bits * widest)))
-    sizes = ProductSizes(rows=len(coins), low=0, high=1, entry=max(coins), ring=ring, chunk=chunk)
+    chunk = min(len(coins), max(1, _BYTE * chunk_bytes // (field.bits * widest)))
+    sizes = ProductSizes(rows=len(coins), low=0, high=1, entry=max(coins), ring=field, chunk=chunk)
     cells = {}
     for pair, count in values.items():
         places, (left, right) = np.arange(count), starts[pair]
@@ -126,7 +121,7 @@ def coin_product(
         sizes=sizes,
         pairs=tuple(values),
         groups={name: (1,) * count for name, count in columns.items()},
-        proven=proven,
+        proven=True,
         cells=cells,
         weights=coins,
         noise=noise,

@@ -103,7 +103,7 @@ class TwoServers(SubProtocol):
     @property
     def product(self) -> CoinProduct:
         """The secure product of the servers' coins."""
-        return coin_product("noise", self.noise, {self.servers: self.dimension}, self.field, proven=True)
+        return coin_product("noise", self.noise, {self.servers: self.dimension}, self.field)
 
     def other(self, server: str) -> str:
         """Return the other server's name."""

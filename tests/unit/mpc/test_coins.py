@@ -13,13 +13,13 @@ from syndic.kernel import decode, encode
 from syndic.mpc.coins import CHUNK_BYTES, CoinProduct, coin_product
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.product_messages import UNPROVEN, Pair, ProductInbox, ProductOpening, ProductStart
-from syndic.mpc.ring import Integers, Residues, Ring, field_for
+from syndic.mpc.ring import Residues, field_for
 from syndic.mpc.triple import Stock
 from syndic.noise.binomial import BinomialNoise, binomial_of
 from syndic.random import SimulationRandomness
 
 NOISE = BinomialNoise(weights=(1, 3, 7), counts=(30, 31, 40), power=2)
-FIELD, RING = field_for(NOISE.reach + 100), Ring(21)
+FIELD = field_for(NOISE.reach + 100)
 TWO: dict[Pair, int] = {("p", "q"): 5}
 THREE: dict[Pair, int] = {("p", "q"): 3, ("p", "r"): 11, ("q", "r"): 1}
 STAR: dict[Pair, int] = {("r", "q"): 2, ("p", "q"): 9, ("q", "s"): 4}
@@ -132,15 +132,16 @@ class Table:
         return found
 
 
-def made(values: dict[Pair, int], ring: Integers = FIELD, noise: BinomialNoise = NOISE, **more: int) -> CoinProduct:
-    return coin_product("noise", noise, values, ring, proven=isinstance(ring, Residues), **more)
+def made(
+    values: dict[Pair, int], field: Residues = FIELD, noise: BinomialNoise = NOISE, *, chunk_bytes: int = CHUNK_BYTES
+) -> CoinProduct:
+    return coin_product("noise", noise, values, field, chunk_bytes)
 
 
 @pytest.mark.parametrize("values", [TWO, THREE, STAR], ids=["two", "three", "star"])
-@pytest.mark.parametrize("ring", [FIELD, RING, Ring(62)], ids=["field", "ring", "wide ring"])
 @pytest.mark.parametrize("chunk_bytes", [CHUNK_BYTES, 400], ids=["a chunk", "chunks"])
-def test_shares_add_up_to_the_coins_of_both(values: dict[Pair, int], ring: Integers, chunk_bytes: int) -> None:
-    product = made(values, ring, chunk_bytes=chunk_bytes)
+def test_shares_add_up_to_the_coins_of_both(values: dict[Pair, int], chunk_bytes: int) -> None:
+    product = made(values, chunk_bytes=chunk_bytes)
     assert (product.sizes.chunks > 1) is (chunk_bytes == 400)
     table = Table(product).deal()
     found, expected = table.noise(), table.expected()
@@ -300,18 +301,3 @@ def test_a_dealer_that_changes_halves_shifts_the_noise_by_what_it_added() -> Non
 
     honest, lied = Table(made(TWO)).deal(), Table(made(TWO), lie=wrong).deal()
     assert (lied.noise()["p", "q"] - honest.noise()["p", "q"]).tolist() == [-2 * one for one in range(5)]
-
-
-def test_what_stays_open_without_proofs_a_party_alone_lowers_everybodys_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The partner's coin counts w (1 - 2 b) in a ring: a false b leaves of w its largest power of two."""
-    noise, ring, honest = binomial_of(Fraction(300**2)), Ring(24), CoinProduct.coins
-    odd = [weight // (weight & -weight) for weight in noise.coins]
-    false = np.array([(1 - pow(one, -1, 1 << ring.bits)) // 2 % (1 << ring.bits) for one in odd])
-
-    def coins(self: CoinProduct, party: Any, start: int, stop: int) -> NDArray[Any]:
-        drawn = honest(self, party, start, stop)
-        return np.broadcast_to(false[start:stop, None], drawn.shape).copy() if party.name == "p" else drawn
-
-    monkeypatch.setattr(CoinProduct, "coins", coins)
-    left = Table(made({("p", "q"): 300}, ring, noise)).deal().noise()["p", "q"]
-    assert ring.lift(ring.reduce(left - left[0])).std() < noise.variance**0.5 / 10

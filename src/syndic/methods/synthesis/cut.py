@@ -23,7 +23,7 @@ from syndic.mpc.coins import CHUNK_BYTES, CoinProduct, coin_product
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import Pair
-from syndic.mpc.ring import OVERFLOW, Integers
+from syndic.mpc.ring import OVERFLOW, Integers, Residues
 from syndic.mpc.triple import ProductSizes
 
 # Shares fill their ring, and noise is added to them as 64-bit numbers.
@@ -259,7 +259,7 @@ def plan_round(
     product = layout.product(label, sizes, proven=proven, servers=servers)
     ring = sizes.ring.scaled(share.noise.scale)
     now = CutRound(layout=layout, product=product, share=share, whole=whole, ring=ring)
-    if not coin_traffic:
+    if not coin_traffic or not isinstance(sizes.ring, Residues):
         return now
     try:
         noise = account.coin_noise(number, len(layout.tables), layout.parities)
@@ -271,7 +271,9 @@ def plan_round(
     values = {pair: sum(layout.size(layout.tables[place]) for place in places) for pair, places in tossed.items()}
     # as for rows: what a party gets of all partners at once fits a message
     chunk_bytes = min(CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * len(layout.blocks)))
-    coins = coin_product(f"{label}, coins", noise, values, sizes.ring, proven=proven, chunk_bytes=chunk_bytes)
+    # partners who worked out another law cannot read each other's coins
+    law = f"{label}, coins {noise.weights} {noise.counts} {noise.power}"
+    coins = coin_product(law, noise, values, sizes.ring, chunk_bytes)
     return replaced(now, coins=coins, tossed=tossed)
 
 

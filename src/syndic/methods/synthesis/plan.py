@@ -199,7 +199,7 @@ class SynthesisPlan(Plan):
         if self.coins:
             alone += (
                 f", and that of tables of two parties, whose coins take at most {self.reach.coin_traffic / 1e6:,.1f} "
-                "MB a round, a twentieth more"
+                "MB a round, some 4 % more or up to that of all others where counts have little noise"
             )
         return (f"{alone}; {crossed}" if crossed else alone,)
 

@@ -161,8 +161,9 @@ class Synthesis(ProductSteps, tag="synthesis"):
                 'neighbours = "replace", rows = 1 and missing = 0, and name at least two parties'
             )
         dealt = shared_people(terms) and not self.servers and self.colluding > 0
+        proven = adversary_of(self.adversary, self.colluding) == "active"
         # one row at one group of people: it moves two counts of a table by one each
-        tossed = dealt and terms.unit.rows == terms.unit.parties == terms.unit.scale == parts_of(groups) == 1
+        tossed = dealt and proven and terms.unit.rows == terms.unit.parties == terms.unit.scale == parts_of(groups) == 1
         parities = share_of_parities(terms, colluding=self.colluding, apart=apart, coins=tossed and len(groups) == 1)
         select = partial(
             choosing,
@@ -188,7 +189,6 @@ class Synthesis(ProductSteps, tag="synthesis"):
         )
         reach = None
         if apart:
-            proven = adversary_of(self.adversary, self.colluding) == "active"
             size = limit_traffic(terms, account, selector, size, traffic, proven=proven, groups=groups)
             reach = CutReach(
                 terms=terms,
