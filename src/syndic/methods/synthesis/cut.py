@@ -35,9 +35,9 @@ _BITS: Final = 8
 # Parities take one part in so many of the traffic, beside it, and so many are counted in all groups together.
 _PARITY_PART: Final = 6
 _MOST_PARITIES: Final = 1 << 16
-# Coins of a round take at most one part in so many of the traffic, beside it, or so many bytes.
+# Coins of a round take at most one part in so many of the traffic, beside it; of few people that of so many.
 _COINS_PART: Final = 4
-_COINS_BYTES: Final = 1 << 21
+_COINS_PEOPLE: Final = 4000
 # The variance of noise from coins, in that of Gaussian noise, unless it is very small.
 _OF_COINS: Final = 1.08
 
@@ -345,7 +345,7 @@ def limit_traffic(
 
 def coin_traffic(terms: Terms, traffic: int) -> int:
     """Return how many bytes coins of a round may take, at `traffic` bytes a person for all tables."""
-    return max(_COINS_BYTES, traffic * most_rows(terms) // _COINS_PART)
+    return traffic * max(_COINS_PEOPLE, most_rows(terms)) // _COINS_PART
 
 
 def most_held(terms: Terms, traffic: int) -> int:

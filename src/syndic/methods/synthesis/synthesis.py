@@ -101,7 +101,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
     in place of the coordinator, so that it may collude with one party or server; two of them together can read all
     rows, and rows take twice the traffic. `traffic`: about how many bytes a person all tables may take, masked rows
     counted once however many partners they are passed on to; every round of chosen tables sends rows anew, and
-    parities take a sixth more.
+    parities take a sixth more, coins up to a quarter a round.
     `coordinator_noise`: whether the coordinator adds a share of the noise on what several parties count, so that with m
     parties the variance is (m + 1) / m of a curator's, and not m / (m - 1). It must not tell it, nor omit it.
     """
