@@ -3,19 +3,19 @@
 Z = 2^power T + U less its mean: T sums coins of several weights, U is uniform on 0 .. 2^power - 1 (a coin for each
 bit). *Guarantee*: a value that moves by at most so many steps is `mu`-GDP but for a slack; values add mu^2 and slacks.
 
-*Why it holds.* T, but for a mass of 2^-100, is log-concave; that is checked on its computed law. So thresholds are the
+*Why it holds.* T, but for a mass of 2^-110, is log-concave; that is checked on its computed law. So thresholds are the
 best tests between T and T + a, and their power grows with a. A shift of Z by a 2^power - r, 0 <= r < 2^power, leaves
 the last bits uniform, and in view of them moves T by a or a - 1: a is worse. Let S(t) = P(T >= t), z(t) =
 -Phi^-1(S(t)). The threshold t has level S(t) and power S(t - a). At this level the best test between N(0, 1) and
 N(mu, 1) has no less power if z(t) - z(t - a) <= mu. Let mu be the largest of these differences where S(t - a) is from
-c = 2^-56 to 1 - c. Between the first and the last such threshold no test is better than a Gaussian one, as the power of
+c = 2^-70 to 1 - c. Between the first and the last such threshold no test is better than a Gaussian one, as the power of
 the latter, g, is concave in the level. Let r be the greatest power of tests of T. min(r, g) is concave as well: it is
 that of T and of another law in place of T + a, at a distance of at most what r gains outside, c at either end.
 
 Binomial tails are lighter than Gaussian ones, so mu is some 4 % above shift / standard deviation. A Renyi divergence
 does not exist, as neighbours differ in their possible results.
 
-*Weights.* 30 coins each of 1, 3, 9, .., 243 below some 380 of a larger weight (at most 729): wide noise from few coins.
+*Weights.* 30 coins each of 1, 3, 9, .., 243 below some 600 of a larger weight (at most 729): wide noise from few coins.
 The law is smooth, since what remains of a period of 3^(i + 1) after the coins of 3^i is |cos(pi / 3)|^30 = 2^-30.
 """
 
@@ -35,15 +35,15 @@ from syndic.noise.integer import SCALE_LIMIT
 Changes = tuple[tuple[int, int], ...]
 """By how many steps a person's values may move, each with the number of such values."""
 
-SLACK: Final = Fraction(1, 2**54)
-"""The slack of each value: twice 2^-56, and what is cut off the law."""
+SLACK: Final = Fraction(1, 2**68)
+"""The slack of each value: twice 2^-70, and what is cut off the law."""
 
 _BASE: Final = 3
 _DIGITS: Final = 6
 _LOWER: Final = 30
-_UPPER: Final = 380
-_END: Final = 2.0**-56
-_TAIL: Final = 2.0**-100
+_UPPER: Final = 600
+_END: Final = 2.0**-70
+_TAIL: Final = 2.0**-110
 # of probabilities, sums of a few hundred positive numbers, and of quantiles of sums of up to a million
 _ROUNDING: Final = 2.0**-40
 _MARGIN: Final = 2.0**-34
@@ -142,7 +142,8 @@ def binomial_of(variance: Fraction) -> BinomialNoise:
     while 4 * variance / 4**power > _UPPER * _BASE ** (2 * _DIGITS):
         power += 1
     left = variance / 4**power
-    top = max(1, math.isqrt(int(4 * left / _UPPER)))
+    # at least two thirds of them
+    top = max(1, int(math.sqrt(4 * left / _UPPER) + 0.37))
     below = [_BASE**place for place in range(_DIGITS) if _BASE**place < top]
     rest = 4 * left - _LOWER * sum(weight**2 for weight in below)
     count = max(1, math.ceil(rest / top**2))

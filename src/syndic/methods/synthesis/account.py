@@ -50,8 +50,10 @@ _FRACTION_BITS: Final = (12, 16, 20, 24, 28, 32)
 # What rounding to the fine grid may take of delta.
 _ROUNDING: Final = 1e-3
 _LARGEST_EPSILON: Final = 500
-# what the slack of coins may take of delta, over all rounds
-_OF_COINS: Final = Fraction(1, 2000)
+# The slack of a round for noise from coins, and what it may take of delta over all rounds. A ledger adds such slacks up
+# at the epsilon of all its studies together: more would leave no room for later ones.
+_SLACK_OF_COINS: Final = Fraction(16, ATTO)
+_OF_COINS: Final = 5e-4
 
 
 Cut = Callable[[Fraction], Sequence[Fraction]]
@@ -179,10 +181,9 @@ class Account:
             return binomial_for(((self._l1, 1),), mu_squared / most_flipped(tuple(parities)))
         return binomial_for(((1, self._l2_squared),), mu_squared / tables)
 
-    @property
-    def most_tossed(self) -> int:
-        """How many tables or parities of a round may have noise from coins, for its slack."""
-        return int(self.coins / (self._l2_squared * SLACK))
+    def most_tossed(self, *, parity: bool = False) -> int:
+        """Return how many tables or parities of a round may have noise from coins, for its slack."""
+        return int(self.coins / ((1 if parity else self._l2_squared) * SLACK))
 
     def variance(self, mu_squared: Fraction) -> float:
         """Return the variance, in squared rows, of one table's counts at `mu_squared`, if all parties answer."""
@@ -274,9 +275,10 @@ def account_of(
 
 
 def _slack_of_coins(terms: Terms, rounds: int) -> Fraction:
-    """Return the slack of every round for noise from coins: together it takes a small part of every delta."""
-    least = min(_OF_COINS * each.delta / Fraction(_lost(each.epsilon, Fraction(1))) for each in budgets_of(terms))
-    return Fraction(int(least / rounds * ATTO), ATTO)
+    """Return the slack of every round for noise from coins; 0 where that would take more than a small part of delta."""
+    whole = rounds * _SLACK_OF_COINS
+    fits = all(_lost(each.epsilon, whole) <= _OF_COINS * float(each.delta) for each in budgets_of(terms))
+    return _SLACK_OF_COINS if fits else Fraction(0)
 
 
 def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int, int, int, int, Fraction]) -> Account:

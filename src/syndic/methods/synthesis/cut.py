@@ -19,6 +19,7 @@ from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.measure import Question, RoundLimits
 from syndic.methods.synthesis.size import Size, most_rows
 from syndic.model.markov import Adaptive
+from syndic.model.markov.counts import Room
 from syndic.mpc.coins import CHUNK_BYTES, CoinProduct, coin_product
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.product import SecureProduct
@@ -171,6 +172,36 @@ class CutReach:
         sizes = self._sizes(number, layout) if layout.across else None
         return not layout.across or (sizes is not None and layout.traffic(sizes) <= self.rooms[number - 1].traffic)
 
+    def room(self, number: int, tables: int, domain: Domain) -> Room:
+        """Return what says of one table after another if a round of so many has traffic for it beside those before."""
+        groups, times = [group for group, _, _ in self._ways], [number for _, _, number in self._ways]
+        often = {name: count for group, count in zip(groups, times, strict=True) for name in group.parties}
+        noise = self.account.noise_of(number, tables, 1)
+        sizes: ProductSizes | None = None
+        sent, columns, cells = set[tuple[str, Names]](), 0, 0
+
+        def taken(names: Names) -> bool:
+            nonlocal sizes, columns, cells
+            layout = layout_of(groups, [names], domain)
+            if not layout.across:
+                return True
+            if sizes is None:
+                sizes = _sizes(self.terms, layout, noise, proven=self.proven, coins=bool(self.coin_traffic))
+            blocks = {(party, block) for party, own in layout.blocks.items() for block in own} - sent
+            wider = columns + sum(often[party] * (layout.levels(block) - 1) for party, block in blocks)
+            more = cells + sum(
+                often[left] * (layout.levels(one.left) - 1) * (layout.levels(one.right) - 1)
+                for (left, _), tables in layout.across.items()
+                for one in tables
+            )
+            if traffic_of(sizes, wider, len(sent) + len(blocks), more) > self.rooms[number - 1].traffic:
+                return False
+            columns, cells = wider, more
+            sent.update(blocks)
+            return True
+
+        return taken
+
     def fitting_sets(self, number: int, sets: Sequence[Names], domain: Domain) -> tuple[Names, ...]:
         """Return those of the sets, in order, whose parities a round can count.
 
@@ -265,7 +296,11 @@ def plan_round(
         noise = account.coin_noise(number, len(layout.tables), layout.parities)
     except InputError:  # coins of no width are fine enough for so little of the budget a table
         return now
-    tossed = _tossed(layout, coin_traffic * _BITS // (2 * len(noise.coins) * sizes.ring.bits), account.most_tossed)
+    tossed = _tossed(
+        layout,
+        coin_traffic * _BITS // (2 * len(noise.coins) * sizes.ring.bits),
+        account.most_tossed(parity=layout.parity),
+    )
     if not tossed or noise.variance >= share.variance(share.shares):
         return now
     values = {pair: sum(layout.size(layout.tables[place]) for place in places) for pair, places in tossed.items()}

@@ -16,7 +16,7 @@ from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, RoundLimits, check_question, split
 from syndic.methods.synthesis.result import AskedParities, AskedRound
 from syndic.model.markov import Grouping, Measurement
-from syndic.model.markov.counts import Parities
+from syndic.model.markov.counts import Parities, Room, endless
 from syndic.model.markov.measurement import UNKNOWN
 
 
@@ -69,6 +69,10 @@ class RoundCounts:
     def noisier(self, table: Domain) -> float | None:
         """Return how many times that variance a table has; None if the parties cannot count it."""
         return 1.0 if self.reach is None else self.reach.noisier(table)
+
+    def room(self, tables: int, domain: Domain) -> Room:
+        """Return what says of one table after another if the next round, of so many, has traffic for it."""
+        return endless if self.reach is None else self.reach.room(self._number, tables, domain)
 
     def measure(self, tables: Sequence[tuple[str, ...]], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
         """Open noisy tables: the next round. They share its part of the budget evenly, whatever `mu_squared` says.

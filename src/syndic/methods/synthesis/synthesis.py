@@ -197,7 +197,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
                 proven=proven,
                 rooms=size.rooms,
                 servers=self.servers,
-                coin_traffic=coin_traffic(terms, traffic) if account.most_tossed else 0,
+                coin_traffic=coin_traffic(terms, traffic) if account.coins else 0,
             )
         graph = sum_graph(len(terms.parties), **who) if len(terms.parties) > 1 else None
         return SynthesisPlan(

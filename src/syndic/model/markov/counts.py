@@ -1,6 +1,6 @@
 """The interface to noisy counts. Tables are selected in the same way, whoever counts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, final
@@ -15,9 +15,31 @@ from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.measurement import Measurement
 
 Names = tuple[str, ...]
+Room = Callable[[Names], bool]
 
 
-class Counts(Protocol):
+def endless(names: Names) -> bool:
+    """Take every table."""
+    del names
+    return True
+
+
+class Countable(Protocol):
+    """Which tables can be counted, and how well."""
+
+    def noisier(self, table: Domain) -> float | None:
+        """Return the variance of a cell of this table relative to that; None if it cannot be counted."""
+        ...
+
+    def room(self, tables: int, domain: Domain) -> "Room":
+        """Return what says of one table after another if the next round, of so many, can have it beside those before.
+
+        Tables are over the groups of `domain`.
+        """
+        ...
+
+
+class Counts(Countable, Protocol):
     """Rows that can be counted with noise: a curator's, or many parties' through masked sums.
 
     Only tables of counts and parities are requested, because they are sums over rows: those of all parties add up, and
@@ -36,10 +58,6 @@ class Counts(Protocol):
 
     def variance(self, mu_squared: Fraction) -> float:
         """Return the variance of a cell of one table that is measured with this budget."""
-        ...
-
-    def noisier(self, table: Domain) -> float | None:
-        """Return the variance of a cell of this table relative to that; None if it cannot be counted."""
         ...
 
     def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.model.markov.counts import Names, Parities
+from syndic.model.markov.counts import Names, Parities, Room, endless
 from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.measurement import Measurement
 from syndic.model.markov.parity import parity_sums
@@ -59,6 +59,11 @@ class Curator:
         """Return 1: every table has the same noise."""
         del table
         return 1.0
+
+    def room(self, tables: int, domain: Domain) -> Room:
+        """Return what takes every table."""
+        del tables, domain
+        return endless
 
     def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
         """Return noisy tables over groups of levels: one round, an equal share of the budget each."""

@@ -12,8 +12,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Domain
-from syndic.model.markov.counts import Names
+from syndic.model.markov.counts import Countable, Names, Room
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.measurement import Measurement, in_groups
 
@@ -120,7 +119,7 @@ def choose_tables(
     field: MarkovField,
     precision: Mapping[Names, float],
     variances: Mapping[int, float],
-    noisier: Callable[[Domain], float | None],
+    counts: Countable,
     measured: Mapping[Names, Measurement] | None = None,
     *,
     usefulness: float,
@@ -131,12 +130,12 @@ def choose_tables(
 
     The error of a part is modelled as s e / (s + e): s is its strength, the loss if it is not measured at all, and e
     the mean absolute noise of its effective cells, from all tables that contain it. Tables are added greedily; the
-    number of tables with the smallest total error is used. `noisier` gives a table's relative variance, None if it
-    cannot be counted, and `measured` the noisy pairs. Everything is computed from noisy tables.
+    number of tables with the smallest total error is used. `counts` says which tables can be counted, how well, and
+    if there is room beside those chosen before; `measured` are the noisy pairs. All follows from noisy tables.
     """
     parts = parts_of(field, measured or {})
     domains = {names: field.domain.project(names) for names in _subsets(field, *range(2, most_columns + 1))}
-    noisy = {names: noisier(domain) for names, domain in domains.items()}
+    noisy = {names: counts.noisier(domain) for names, domain in domains.items()}
     candidates = [names for names, times in noisy.items() if times is not None]
     if not candidates:
         return []
@@ -149,11 +148,15 @@ def choose_tables(
         limit = field.total / (usefulness * MEAN_ABSOLUTE * math.sqrt(variance))
         fitting = np.flatnonzero(cells <= np.minimum(most_cells, limit / np.sqrt(times)))
         if len(fitting):
-            error, chosen = _greedy(
-                parts, before, inside[fitting], variance * (times * cells)[fitting], number, variance
-            )
-            best = min(best, (error, [candidates[fitting[row]] for row in chosen]), key=lambda one: one[0])
+            some, spread = [candidates[row] for row in fitting], variance * (times * cells)[fitting]
+            room = _rooms(some, counts.room(number, field.domain))
+            error, chosen = _greedy(parts, before, inside[fitting], spread, number, variance, room)
+            best = min(best, (error, [some[row] for row in chosen]), key=lambda one: one[0])
     return best[1]
+
+
+def _rooms(candidates: Sequence[Names], room: Room) -> Callable[[int], bool]:
+    return lambda row: room(candidates[row])
 
 
 def _inside(parts: Parts, candidates: Sequence[Names]) -> NDArray[np.int64]:
@@ -165,11 +168,17 @@ def _inside(parts: Parts, candidates: Sequence[Names]) -> NDArray[np.int64]:
 
 
 def _greedy(
-    parts: Parts, precision: Floats, rows: NDArray[np.int64], spread: Floats, number: int, variance: float
+    parts: Parts,
+    precision: Floats,
+    rows: NDArray[np.int64],
+    spread: Floats,
+    number: int,
+    variance: float,
+    room: Callable[[int], bool],
 ) -> tuple[float, list[int]]:
     """Return the modelled error with the best so many candidates, and which; `rows` has the parts of each candidate.
 
-    `spread` is each candidate's variance times its cells.
+    `spread` is each candidate's variance times its cells; `room` says of one after another if it can be had.
     """
     none = len(parts.names)
     rows = np.ascontiguousarray(rows[:, : int((rows < none).sum(axis=1).max())])
@@ -192,15 +201,18 @@ def _greedy(
     order = np.argsort(rows, axis=None, kind="stable")
     ends = np.searchsorted(rows.ravel()[order], np.arange(none + 1))
     gain = gains(np.arange(len(rows)))
-    chosen: list[int] = []
-    for _ in range(min(number, len(rows))):
-        chosen.append(int(np.argmax(gain)))
-        own = rows[chosen[-1]]
+    chosen, closed = list[int](), np.zeros(len(rows), dtype=np.bool_)
+    while len(chosen) < number and not closed.all():
+        best = int(np.argmax(gain))
+        closed[best], gain[best] = True, -1.0
+        if not room(best):
+            continue
+        chosen.append(best)
+        own = rows[best]
         precision[own] += added[chosen[-1]]
         changed = np.concatenate([order[ends[part] : ends[part + 1]] for part in own[own < none]])
         touched = np.unique(changed // rows.shape[1])
-        gain[touched] = gains(touched)
-        gain[chosen] = -1.0
+        gain[touched] = np.where(closed[touched], -1.0, gains(touched))
     return float(error(strength, noise, precision).sum()), chosen
 
 

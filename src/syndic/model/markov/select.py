@@ -373,7 +373,7 @@ class GrowingModel:
             self.field,
             precision,
             variances,
-            self.counts.noisier,
+            self.counts,
             self.pairs,
             usefulness=settings.usefulness,
             most_columns=settings.most_columns,

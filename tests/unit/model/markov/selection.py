@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.model.markov import Curator, Grouping, Measurement
-from syndic.model.markov.counts import Parities
+from syndic.model.markov.counts import Parities, Room, endless
 from syndic.privacy import GaussianEvent
 from syndic.random import SimulationRandomness
 
@@ -54,6 +54,10 @@ class Recorder:
         """Return the curator's."""
         return self.inner.noisier(table)
 
+    def room(self, tables: int, domain: Domain) -> Room:
+        """Return the curator's."""
+        return self.inner.room(tables, domain)
+
     def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
         """Return the curator's answer and keep it."""
         self.asked.append((list(tables), mu_squared, grouping))
@@ -85,6 +89,11 @@ class Replay:
         """Return 1: every table has the same noise."""
         del table
         return 1.0
+
+    def room(self, tables: int, domain: Domain) -> Room:
+        """Return what takes every table."""
+        del tables, domain
+        return endless
 
     def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
         """Return the next recorded answer."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
+from typing import Any, final
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.model.markov import MarkovField, Measurement, fit, plan_tree, triangulate
+from syndic.model.markov.counts import Countable, Room, endless
 from syndic.model.markov.score import (
     BEYOND_PAIRS,
     MEAN_ABSOLUTE,
@@ -152,10 +154,19 @@ def test_the_margins_of_a_pair_are_not_its_association() -> None:
     assert np.std(both[0]) < np.std(both[1])
 
 
-def plain(table: Domain) -> float:
-    """Say that every table has the same noise."""
-    del table
-    return 1.0
+@final
+class Tables:
+    """Which tables can be counted: by default all, with the same noise."""
+
+    def __init__(self, noisier: Callable[[Domain], float | None] = lambda _: 1.0, room: Room = endless) -> None:
+        self.noisier, self._room = noisier, room
+
+    def room(self, tables: int, domain: Domain) -> Room:
+        del tables, domain
+        return self._room
+
+
+plain = Tables()
 
 
 def slow_error(field: MarkovField, tables: list[tuple[str, ...]], variance: float) -> float:
@@ -244,11 +255,22 @@ def test_tables_that_are_noisier_or_cannot_be_had_give_way(worse: float | None) 
     def noisier(table: Domain) -> float | None:
         return worse if "a" in table else 1.0
 
-    def chosen(noise: Callable[[Domain], float | None]) -> list[Names]:
-        return choose_tables(field, {}, {1: 100.0}, noise, usefulness=1.0, most_columns=2, most_cells=1000)
+    def chosen(counts: Countable) -> list[Names]:
+        return choose_tables(field, {}, {1: 100.0}, counts, usefulness=1.0, most_columns=2, most_cells=1000)
 
     assert chosen(plain) == [("a", "b")]
-    assert chosen(noisier) == [("c", "d")]
+    assert chosen(Tables(noisier)) == [("c", "d")]
+
+
+def test_tables_without_room_are_passed_over_for_others() -> None:
+    field, _ = fitted([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("d", "e"), ("c", "e")])
+    limits: Any = {"usefulness": 1.0, "most_columns": 3, "most_cells": 1000}
+    every = choose_tables(field, {}, {5: 400.0}, plain, **limits)
+    narrow = Tables(room=lambda names: names not in every[:2])
+    found = choose_tables(field, {}, {5: 400.0}, narrow, **limits)
+    assert len(found) == len(every) == 5
+    assert not set(every[:2]) & set(found)
+    assert choose_tables(field, {}, {5: 400.0}, Tables(room=lambda _: False), **limits) == []
 
 
 @pytest.mark.parametrize("columns", [10, 45])
