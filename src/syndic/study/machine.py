@@ -1,16 +1,25 @@
-"""The memory of this machine, compared with what a study needs: before a row is read or anything is spent."""
+"""The memory and files of this machine, beside what a study needs: before a row is read or anything is spent."""
 
 import os
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from syndic.errors import InputError
 
+# not on every system
+resource: Any = import_module("resource") if find_spec("resource") else None
+
 IN_PROCESS_BYTES: Final = 500_000
 """Of each party that a simulation has in its own process: ledger, source and log (`syndic bench growth`)."""
+
+_FILES_EACH: Final = 3
+_FILES_ELSE: Final = 100
+"""Open files of each party in a process, its ledger with its journal and index, and of all else."""
 
 _GROUPS: Final = Path("/proc/self/cgroup")
 _MOUNTED: Final = Path("/sys/fs/cgroup")
@@ -45,6 +54,22 @@ def check_machine(needed: int, who: str = "") -> None:
         f"{expected} this machine has {here / 1e6:,.0f} MB: {cure}",
         elsewhere=f"{expected} its machine has less: {cure}",
     )
+
+
+def check_files(parties: int) -> None:
+    """Let this process open the files of so many parties; raise `InputError` if the system does not allow that."""
+    if resource is None:
+        return
+    needed = _FILES_EACH * parties + _FILES_ELSE
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if now == resource.RLIM_INFINITY or now >= needed:
+        return
+    if most != resource.RLIM_INFINITY and most < needed:
+        raise InputError(
+            f"{parties:,} parties in one process open {needed:,} files, and this system allows {most:,}: raise the "
+            "hard limit of open files (ulimit -Hn), or simulate fewer parties"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
 
 
 def _installed() -> Iterator[int]:

@@ -16,7 +16,7 @@ from syndic.kernel import Node, Progress, Runtime, account_of, owner_of, parties
 from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
 from syndic.study.document import Study
-from syndic.study.machine import IN_PROCESS_BYTES, check_machine
+from syndic.study.machine import IN_PROCESS_BYTES, check_files, check_machine
 from syndic.study.party_folder import PartyFile, PartyFolder, party_file
 from syndic.study.party_rows import id_columns_of
 from syndic.study.release import Release
@@ -56,6 +56,7 @@ def simulate(
     check_runnable(study, seed)
     if runtime == "local":
         check_machine(study.plan.resources.likely_bytes + IN_PROCESS_BYTES * len(study.parties))
+        check_files(len(study.parties))
     _check_sources(study, sources)
     with ExitStack() as stack:
         place = Path(folder) if folder is not None else Path(stack.enter_context(tempfile.TemporaryDirectory()))
