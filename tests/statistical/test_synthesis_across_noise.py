@@ -75,15 +75,21 @@ def test_opened_counts_have_the_noise_that_was_charged(colluding: int, tmp_path:
     made = simulate(agreed, sources, folder=tmp_path).result
     assert isinstance(made, SyntheticTable)
     events = [event for entry in charges(tmp_path, "p1") for event in entry.events]
-    scaled = []
+    scaled, tossed = [], 0
     for number, names, deviation, noise in off(made, Table(agreed.schema, open_source(rows))):
         event, tables = events[number], len(made.note.rounds[number].tables)
         assert isinstance(event, GaussianEvent)
         crossed = len({PARTY[name] for name in names}) == 2
-        # a person moves each table by 2 in squared l2; coins make a little more than that of Gaussian noise
+        # a person moves each table by 2 in squared l2; three shares, of which two are enough if one party may collude
         wanted, found = 2 * tables / float(event.mu_squared), deviation**2
-        assert wanted < found < 3 / 2 * wanted if crossed and colluding else found == pytest.approx(wanted, rel=1e-3)
+        if crossed and colluding and found < 1.1 * wanted:
+            # one copy, from coins; their traffic does not have room for all tables
+            assert found > wanted
+            tossed += 1
+        else:
+            assert found == pytest.approx(wanted * (3 / 2 if crossed and colluding else 1), rel=1e-3)
         scaled.append(noise / deviation)
+    assert bool(tossed) == bool(colluding)
     every = np.concatenate(scaled)
     assert min(stats.chi2.sf(every @ every, every.size), stats.chi2.cdf(every @ every, every.size)) > LEVEL
     assert stats.kstest(every, "norm").pvalue > LEVEL

@@ -4,15 +4,15 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import Final
 
 from syndic.errors import InputError
 
-# not on every system
-resource: Any = import_module("resource") if find_spec("resource") else None
+resource: ModuleType | None = None
+with suppress(ImportError):  # not on every system
+    import resource
 
 IN_PROCESS_BYTES: Final = 500_000
 """Of each party that a simulation has in its own process: ledger, source and log (`syndic bench growth`)."""
