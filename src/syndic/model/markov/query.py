@@ -13,6 +13,8 @@ from syndic.model.markov.tree import JunctionTree
 Floats = NDArray[np.float64]
 Names = tuple[str, ...]
 KEPT_CELLS = 1 << 22
+USUAL_CELLS = 1 << 21
+"""Cells of an intermediate table, at most, where some levels of a column at a time would do: 16 MB."""
 
 
 @final
@@ -46,7 +48,7 @@ class Queries:
         if len(set(names)) != len(names):
             raise InputError(f"columns {list(names)} must be distinct")
         wanted = self._sorted(names)
-        self._check(wanted, names, self.size)
+        self._check(wanted, names, self.size, self.most_cells)
         home = self.tree.home(names)
         found = self.inside(home, wanted) if home is not None else self._across(wanted)
         return np.ascontiguousarray(found.transpose(np.argsort(np.argsort(axes)))) if names != wanted else found.copy()
@@ -70,19 +72,33 @@ class Queries:
         return np.asarray(found)
 
     def _across(self, names: Names) -> Floats:
-        """Sum along the smallest subtree that contains the columns; if too large, one level of a column at a time."""
-        used = self._subtree(names)
+        """Sum along the smallest subtree that contains the columns; if large, some levels of a column at a time."""
+        used, usual = self._subtree(names), min(self.most_cells, max(USUAL_CELLS, self.tree.cells))
         try:
-            return self._carry(names, used, self.size, {})
+            return self._carry(names, used, self.size, {}, usual)
         except _TooLargeError as error:
-            apart = max(names, key=self.size.__getitem__)
-            sizes = {**self.size, apart: 1}
-            if error.cells // self.size[apart] > self.most_cells:
+            cells = error.cells
+        apart = max(names, key=self.size.__getitem__)
+        step = max(1, self.size[apart] * usual // cells)
+        try:
+            return self._slices(names, used, apart, step)
+        except _TooLargeError:
+            if step == 1:
                 raise
-            slices = [self._carry(names, used, sizes, {apart: level}) for level in range(self.size[apart])]
-            return np.concatenate(slices, axis=names.index(apart))
+            return self._slices(names, used, apart, 1)
 
-    def _carry(self, names: Names, used: set[int], sizes: Mapping[str, int], fixed: Mapping[str, int]) -> Floats:
+    def _slices(self, names: Names, used: set[int], apart: str, step: int) -> Floats:
+        """Sum along a subtree, `step` levels of one column at a time."""
+        levels, parts = self.size[apart], []
+        for start in range(0, levels, step):
+            taken = slice(start, min(start + step, levels))
+            sizes = {**self.size, apart: taken.stop - start}
+            parts.append(self._carry(names, used, sizes, {apart: taken}, self.most_cells))
+        return np.concatenate(parts, axis=names.index(apart))
+
+    def _carry(
+        self, names: Names, used: set[int], sizes: Mapping[str, int], taken: Mapping[str, slice], most: int
+    ) -> Floats:
         tables: dict[int, tuple[Names, Floats]] = {}
         for place in sorted(used, reverse=True):
             below = [child for up, child in self.tree.edges if up == place and child in used]
@@ -91,15 +107,15 @@ class Queries:
             separator = () if place == min(used) else self.tree.separators[place]
             needed = {name for child in below for name in self.tree.separators[child]} | set(separator)
             current = self._sorted(name for name in self.tree.cliques[place] if name in needed or name in names)
-            values = _cut(current, self.inside(place, current), fixed)
+            values = _cut(current, self.inside(place, current), taken)
             for count, child in enumerate(below, start=1):
                 later = {name for other in below[count:] for name in self.tree.separators[other]}
                 shared, (carried, table) = self.tree.separators[child], tables.pop(child)
                 keep = self._sorted(
                     name for name in {*current, *carried} if name in names or name in separator or name in later
                 )
-                self._check(keep, names, sizes)
-                above = _cut(shared, self.inside(child, shared), fixed)
+                self._check(keep, names, sizes, most)
+                above = _cut(shared, self.inside(child, shared), taken)
                 above = above.reshape([sizes[name] if name in shared else 1 for name in carried])
                 given = np.divide(table, above, out=np.zeros_like(table), where=above > 0)
                 current, values = keep, contract(current, values, carried, given, keep)
@@ -125,10 +141,10 @@ class Queries:
     def _sorted(self, names: Iterable[str]) -> Names:
         return tuple(sorted(names, key=self.position.__getitem__))
 
-    def _check(self, keep: Names, names: Names, sizes: Mapping[str, int]) -> None:
+    def _check(self, keep: Names, names: Names, sizes: Mapping[str, int], most: int) -> None:
         cells = math.prod(sizes[name] for name in keep)
-        if cells > self.most_cells:
-            raise _TooLargeError(cells, names, self.most_cells)
+        if cells > most:
+            raise _TooLargeError(cells, names, most)
 
 
 def contract(left_names: Names, left: Floats, right_names: Names, right: Floats, keep: Names) -> Floats:
@@ -159,6 +175,6 @@ def _arranged(values: Floats, names: Sequence[str], order: Sequence[str]) -> Flo
     return values.transpose([names.index(name) for name in order])
 
 
-def _cut(names: Names, values: Floats, fixed: Mapping[str, int]) -> Floats:
-    """Return the slice of a table at fixed levels, with axes of length 1 for them."""
-    return values[tuple(slice(fixed[name], fixed[name] + 1) if name in fixed else slice(None) for name in names)]
+def _cut(names: Names, values: Floats, taken: Mapping[str, slice]) -> Floats:
+    """Return a table with some levels of some columns."""
+    return values[tuple(taken.get(name, slice(None)) for name in names)]

@@ -153,6 +153,23 @@ def test_a_question_too_large_is_refused_with_its_number() -> None:
     assert queries.table(("a", "c")).shape == (2, 4)
 
 
+@pytest.mark.parametrize("most_cells", [8**4, 8**3])
+def test_a_large_question_is_answered_some_levels_at_a_time(monkeypatch: pytest.MonkeyPatch, most_cells: int) -> None:
+    names = tuple(f"c{place}" for place in range(6))
+    domain = Domain(names, (8,) * len(names))
+    draws = np.random.default_rng(1)
+    pairs = list(itertools.pairwise(names))
+    tables = tuple(Factor(domain.project(one), draws.normal(size=(8, 8))) for one in pairs)
+    field = MarkovField(domain, plan_tree(domain, pairs), tables, 100.0)
+    whole = Queries(field.tree, field.beliefs, 1 << 20)
+    wanted = {one: whole.table(one) for one in [("c0", "c3", "c5"), ("c5", "c0", "c2"), ("c1", "c5")]}
+    monkeypatch.setattr("syndic.model.markov.query.USUAL_CELLS", 1)
+    queries = Queries(field.tree, field.beliefs, most_cells)
+    assert field.tree.cells < 8**3
+    for one, expected in wanted.items():
+        np.testing.assert_allclose(queries.table(one), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize(("names", "word"), [(("a", "x"), "unknown"), (("a", "a"), "distinct")])
 def test_a_question_about_what_is_not_there_is_refused(names: tuple[str, ...], word: str) -> None:
     with pytest.raises(InputError, match=word):
