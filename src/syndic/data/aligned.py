@@ -63,9 +63,15 @@ def _as_date(text: str, *, day_first: bool) -> str:
         return text
 
 
-def _sorted_words(text: str) -> str:
-    """Return the words in an order that does not depend on marks within them."""
-    return " ".join(sorted(text.replace(",", " ").split(), key=lambda word: (_STEPS["alphanumeric"](word), word)))
+def _sorted_words(text: str, later: Iterable[Callable[[str], str]] = ()) -> str:
+    """Return the words in the order of what `later` changes make of them, so that what these ignore has no effect."""
+    return " ".join(sorted(text.replace(",", " ").split(), key=lambda word: _changed(word, later)))
+
+
+def _changed(text: str, changes: Iterable[Callable[[str], str]]) -> str:
+    for change in changes:
+        text = change(text)
+    return text
 
 
 _STEPS: Mapping[str, Callable[[str], str]] = {
@@ -170,13 +176,16 @@ def _column_ids(array: pa.Array, rule: IdRule) -> list[bytes | None]:
 def _changes(spelling: tuple[Spelling, ...]) -> list[Callable[[str], str]]:
     # the capitals of a few letters fold to several letters in no common form
     again = ("nfkc",) if "nfkc" in spelling else ()
-    return [_STEPS[name] for name in (*(name for name in _STEPS if name in spelling), *again)]
+    names = (*(name for name in _STEPS if name in spelling), *again)
+    changes = [_STEPS[name] for name in names]
+    if "words" in names:
+        place = names.index("words")
+        changes[place] = partial(_sorted_words, later=changes[place + 1 :])
+    return changes
 
 
 def _spelled(text: str, changes: Iterable[Callable[[str], str]]) -> str:
-    for change in changes:
-        text = change(text)
-    text = text.strip()
+    text = _changed(text, changes).strip()
     # a rule may leave a number with zeros in front, as "No. 007" does by its digits
     whole = _WHOLE.fullmatch(text)
     return f"{whole[1]}{whole[2]}" if whole else text
