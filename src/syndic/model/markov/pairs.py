@@ -6,7 +6,7 @@ branches meet, products of matrices have the tables of all pairs of columns betw
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import final
@@ -86,11 +86,12 @@ class _Sweep:
         """Keep the tables of all pairs between two branches that meet in a clique."""
         size, begin = self.queries.size, 0
         for one in left.names:
-            given = self._carried(place, left.given[:, begin : begin + size[one]], left.shared, right.shared)
+            given = left.given[:, begin : begin + size[one]]
             begin += size[one]
-            if given is None:
+            lines = [carried.T @ right.given for _, carried in self._parts(place, given, left.shared, right.shared)]
+            if not lines:
                 return
-            columns, part = 0, given.T @ right.given
+            columns, part = 0, np.concatenate(lines)
             for other in right.names:
                 table = part[:, columns : columns + size[other]]
                 columns += size[other]
@@ -102,18 +103,35 @@ class _Sweep:
     def _up(self, place: int, branches: list[_Branch], shared: Names) -> _Branch | None:
         """Return all columns of the branches given the columns that a clique shares with its parent."""
         margin = self.queries.inside(place, shared).reshape(-1, 1)
-        parts: list[Floats] = []
+        fitting = [branch for branch in branches if branch.given.shape[1] * len(margin) <= self.room]
+        # where nobody is expected it stays zero
+        given = np.zeros((len(margin), sum(branch.given.shape[1] for branch in fitting)))
         names: list[str] = []
-        for branch in branches:
-            if branch.given.shape[1] * len(margin) > self.room:
+        end = 0
+        for branch in fitting:
+            width = branch.given.shape[1]
+            if width * len(margin) > self.room:
                 continue
-            carried = self._carried(place, branch.given, branch.shared, shared)
+            into, done = given[:, end : end + width], False
+            for part, carried in self._parts(place, branch.given, branch.shared, shared):
+                np.divide(carried, margin, out=into[:, part], where=margin > 0)
+                done = True
+            if done:
+                end += width
+                self.room -= width * len(margin)
+                names.extend(branch.names)
+        return _Branch(tuple(names), shared, given[:, :end]) if names else None
+
+    def _parts(self, place: int, given: Floats, left: Names, right: Names) -> Iterator[tuple[slice, Floats]]:
+        """Yield what a clique's table makes of some columns of a matrix at a time; nothing if it is too large."""
+        cells = max(len(given), math.prod(self.queries.size[name] for name in right))
+        step = max(1, LEAST_ROOM // cells)
+        for start in range(0, given.shape[1], step):
+            part = slice(start, start + step)
+            carried = self._carried(place, given[:, part], left, right)
             if carried is None:
-                continue
-            parts.append(np.divide(carried, margin, out=np.zeros_like(carried), where=margin > 0))
-            self.room -= carried.size
-            names.extend(branch.names)
-        return _Branch(tuple(names), shared, np.concatenate(parts, axis=1)) if parts else None
+                return
+            yield part, carried
 
     def _carried(self, place: int, given: Floats, left: Names, right: Names) -> Floats | None:
         """Return a clique's table times a matrix with a line for each cell of `left`: one for each cell of `right`.

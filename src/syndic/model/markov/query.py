@@ -19,13 +19,14 @@ USUAL_CELLS = 1 << 21
 
 @final
 class _TooLargeError(InputError):
-    """An intermediate table has too many cells."""
+    """An intermediate table has too many cells; with fewer levels of the column `apart` it has fewer."""
 
-    def __init__(self, cells: int, names: Names, most: int) -> None:
+    def __init__(self, cells: int, names: Names, most: int, apart: str | None) -> None:
         """Name the table, its cells and the limit."""
         text = f"the table over {list(names)} needs {cells} cells in between (at most {most}): ask for fewer columns"
         super().__init__(text)
         self.cells = cells
+        self.apart = apart
 
 
 @final
@@ -48,7 +49,7 @@ class Queries:
         if len(set(names)) != len(names):
             raise InputError(f"columns {list(names)} must be distinct")
         wanted = self._sorted(names)
-        self._check(wanted, names, self.size, self.most_cells)
+        self._check(wanted, (), self.size, self.most_cells)
         home = self.tree.home(names)
         found = self.inside(home, wanted) if home is not None else self._across(wanted)
         return np.ascontiguousarray(found.transpose(np.argsort(np.argsort(axes)))) if names != wanted else found.copy()
@@ -72,33 +73,26 @@ class Queries:
         return np.asarray(found)
 
     def _across(self, names: Names) -> Floats:
-        """Sum along the smallest subtree that contains the columns; if large, some levels of a column at a time."""
+        """Sum along the smallest subtree that contains the columns."""
         used, usual = self._subtree(names), min(self.most_cells, max(USUAL_CELLS, self.tree.cells))
+        return self._parts(names, used, {name: slice(0, self.size[name]) for name in names}, usual)
+
+    def _parts(self, names: Names, used: set[int], taken: Mapping[str, slice], usual: int) -> Floats:
+        """Sum for some levels of the columns; where a table in between is large, for fewer of them at a time."""
         try:
-            return self._carry(names, used, self.size, {}, usual)
+            return self._carry(names, used, taken, usual)
         except _TooLargeError as error:
-            cells = error.cells
-        apart = max(names, key=self.size.__getitem__)
-        step = max(1, self.size[apart] * usual // cells)
-        try:
-            return self._slices(names, used, apart, step)
-        except _TooLargeError:
-            if step == 1:
+            if error.apart is None:
                 raise
-            return self._slices(names, used, apart, 1)
+            apart, cells = error.apart, error.cells
+        levels = taken[apart]
+        step = max(1, (levels.stop - levels.start) * usual // cells)
+        parts = [slice(start, min(start + step, levels.stop)) for start in range(levels.start, levels.stop, step)]
+        found = [self._parts(names, used, {**taken, apart: part}, usual) for part in parts]
+        return np.concatenate(found, axis=names.index(apart))
 
-    def _slices(self, names: Names, used: set[int], apart: str, step: int) -> Floats:
-        """Sum along a subtree, `step` levels of one column at a time."""
-        levels, parts = self.size[apart], []
-        for start in range(0, levels, step):
-            taken = slice(start, min(start + step, levels))
-            sizes = {**self.size, apart: taken.stop - start}
-            parts.append(self._carry(names, used, sizes, {apart: taken}, self.most_cells))
-        return np.concatenate(parts, axis=names.index(apart))
-
-    def _carry(
-        self, names: Names, used: set[int], sizes: Mapping[str, int], taken: Mapping[str, slice], most: int
-    ) -> Floats:
+    def _carry(self, names: Names, used: set[int], taken: Mapping[str, slice], usual: int) -> Floats:
+        sizes = self.size | {name: levels.stop - levels.start for name, levels in taken.items()}
         tables: dict[int, tuple[Names, Floats]] = {}
         for place in sorted(used, reverse=True):
             below = [child for up, child in self.tree.edges if up == place and child in used]
@@ -114,7 +108,7 @@ class Queries:
                 keep = self._sorted(
                     name for name in {*current, *carried} if name in names or name in separator or name in later
                 )
-                self._check(keep, names, sizes, most)
+                self._check(keep, names, sizes, usual)
                 above = _cut(shared, self.inside(child, shared), taken)
                 above = above.reshape([sizes[name] if name in shared else 1 for name in carried])
                 given = np.divide(table, above, out=np.zeros_like(table), where=above > 0)
@@ -141,10 +135,14 @@ class Queries:
     def _sorted(self, names: Iterable[str]) -> Names:
         return tuple(sorted(names, key=self.position.__getitem__))
 
-    def _check(self, keep: Names, names: Names, sizes: Mapping[str, int], most: int) -> None:
-        cells = math.prod(sizes[name] for name in keep)
-        if cells > most:
-            raise _TooLargeError(cells, names, most)
+    def _check(self, table: Names, names: Names, sizes: Mapping[str, int], usual: int) -> None:
+        """Raise if a table has more cells than allowed, or than usual while it could be made for fewer levels."""
+        cells = math.prod(sizes[name] for name in table)
+        apart = max((name for name in names if name in table), key=sizes.__getitem__, default=None)
+        if apart is not None and sizes[apart] == 1:
+            apart = None
+        if cells > (self.most_cells if apart is None else usual):
+            raise _TooLargeError(cells, names or table, self.most_cells, apart)
 
 
 def contract(left_names: Names, left: Floats, right_names: Names, right: Floats, keep: Names) -> Floats:
