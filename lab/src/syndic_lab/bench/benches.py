@@ -15,6 +15,7 @@ from syndic_lab.bench.interactions import rows as interactions_rows
 from syndic_lab.bench.interval.run import rows as interval_rows
 from syndic_lab.bench.model.run import rows as model_rows
 from syndic_lab.bench.noise import rows as noise_rows
+from syndic_lab.bench.regression.accuracy import rows as gram_rows
 from syndic_lab.bench.regression.run import rows as regression_rows
 from syndic_lab.bench.row import Row
 from syndic_lab.bench.scale import rows as scale_rows
@@ -33,6 +34,7 @@ BENCHES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "describe": describe_rows,
     "erm": erm_rows,
     "estimate": estimate_rows,
+    "gram": gram_rows,
     "growth": growth_rows,
     "guard": guard_rows,
     "homm": homm_rows,

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from syndic_lab.bench.regression.accuracy import made_up, rows
+from syndic_lab.bench.benches import BENCHES
+from syndic_lab.bench.regression.accuracy import made_up, of_table, rows
 from syndic_lab.bench.regression.data import Data
 
 
 def test_rescaled_numbers_are_fitted_better_than_by_wide_bounds() -> None:
     wide = {data.name: data for data in made_up()}["wide bounds"]
-    found = list(rows(Data(wide.name, wide.table[:8000], 2), 2, epsilons=(1.0,)))
+    found = list(of_table(Data(wide.name, wide.table[:8000], 2), 2, epsilons=(1.0,)))
     assert len(found) == 2 * 3 * 2
     means = {row.row.split(", ", 1)[1]: row for row in found if "mean" in row.metric}
     for parties in ("two vertical", "five horizontal"):
@@ -20,3 +21,10 @@ def test_rescaled_numbers_are_fitted_better_than_by_wide_bounds() -> None:
         assert better.value > better.baseline - 0.1
         assert worse.value < better.value - 0.3
         assert np.isfinite(worse.value)
+
+
+def test_it_is_a_bench_whose_first_rows_need_no_data() -> None:
+    assert BENCHES["gram"] is rows
+    first = next(rows(True))
+    assert first.row == "skewed, two vertical, epsilon 1, rescaled"
+    assert first.metric == "test R squared, mean of 2"

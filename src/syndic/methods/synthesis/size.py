@@ -73,6 +73,7 @@ _USUAL_CELL: Final = 48
 _USUAL_MODEL: Final = 0.6
 _USUAL_PAIRS: Final = 0.2
 _USUAL_CHOSEN: Final = 0.4
+_USUAL_COUNTED: Final = 0.5
 
 MOST_VALUES: Final = 10_000_000
 """Values of all rows that are drawn where the study does not say how many rows: more say nothing more."""
@@ -337,8 +338,9 @@ def _size(terms: Terms, rooms: Sequence[RoundLimits], cells: int, rows: int | No
     drawn = most_drawn(terms) if rows is None else rows
     most = _memory(terms, CELL_BYTES * cells, single + within + later, drawn, opened, largest)
     # people are upper bounds, of which as many rows are drawn as there are
+    counted = int(_USUAL_COUNTED * max(single, pairs))
     model, fitted = _USUAL_CELL * _USUAL_MODEL * cells, single + _USUAL_PAIRS * within + _USUAL_CHOSEN * later
-    usual = _memory(terms, model, fitted, min(drawn, rows or most_rows(terms)), opened, max(single, pairs))
+    usual = _memory(terms, model, fitted, min(drawn, rows or most_rows(terms)), opened, counted)
     return Size(
         rooms=tuple(rooms),
         model_cells=cells,
