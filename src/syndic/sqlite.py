@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, final
 
-from syndic.errors import IntegrityError, RefusedError, SyndicError
+from syndic.errors import InputError, IntegrityError, RefusedError, SyndicError
 
 _IN_MEMORY: Final = ":memory:"
 _TURN_SECONDS: Final = 60.0
@@ -215,7 +215,8 @@ def sqlite_errors(path: Path, name: str) -> Iterator[None]:
     Raises:
         IntegrityError: if the file is damaged or not of this format.
         RefusedError: if another process has locked the file; the text is public.
-        SyndicError: if the file cannot be used: closed, not writable, or the disk is full.
+        InputError: if the file or its folder is not readable or writable, or the disk is full.
+        SyndicError: if the file is closed.
     """
     try:
         yield
@@ -228,7 +229,8 @@ def sqlite_errors(path: Path, name: str) -> Iterator[None]:
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
             reason = str(error) if code == sqlite3.SQLITE_ERROR else "a text is not UTF-8"
             raise IntegrityError(f"{path}: not a Syndic {name}, or damaged: {reason}") from None
-        raise SyndicError(f"{path}: the {name} cannot be used: {error}") from error
+        cure = "let this account read and write the file and its folder, and check that the disk has space"
+        raise InputError(f"{path}: the {name} cannot be used: {error}: {cure}") from error
     except sqlite3.ProgrammingError as error:
         raise SyndicError(f"{path}: the {name} is closed") from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:

@@ -53,9 +53,9 @@ def test_one_question_is_charged_once_in_two_processes(ids: tuple[str, str], tmp
     recording.close()
     first = next(call for call in recording.calls if call.step == "measure")
     folder = PartyFolder(folder=tmp_path / "third" / "parties" / "north")
-    folder.folder.mkdir(parents=True)
-    for file in ("study.json", "party.json"):
-        (folder.folder / file).write_bytes((tmp_path / "parties" / "north" / file).read_bytes())
+    party = PartyFolder(folder=tmp_path / "parties" / "north").known()
+    assert party is not None
+    folder.keep(STUDY, party)
     nodes = [folder.node(seed=7, source=CASE.sources["north"]) for _ in ids]
     replies: dict[int, Reply] = {}
 

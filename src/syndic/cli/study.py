@@ -162,7 +162,7 @@ def spendings_of(study: Study, folder: Path) -> dict[str, list[Spending]]:
     """Return what each party's ledger in a simulation's folder says was spent."""
     spendings = {}
     for party in study.parties:
-        with Ledger.open(PartyFolder(folder=folder / "parties" / party.name).ledger) as book:
+        with Ledger.open(PartyFolder(folder=folder / "parties" / party.name).ledger, create=False) as book:
             spendings[party.name] = [book.spent(dataset) for dataset in book.datasets()]
     return spendings
 

@@ -136,6 +136,8 @@ def reading(what: str) -> Iterator[None]:
     except pa.ArrowCancelled as error:
         # how Arrow says that somebody pressed Ctrl-C while it read
         raise KeyboardInterrupt from error
+    except PermissionError as error:
+        raise InputError(f"{what}: permission denied: let the account that runs Syndic read it") from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         # UnicodeDecodeError: the name of a column is damaged
         raise InputError(f"{what}: cannot be read: it is damaged, or its content is not of its file type") from error

@@ -18,7 +18,7 @@ import msgspec
 
 from syndic.data import SourceSpec, Table
 from syndic.document import Document, from_file, to_readable_json
-from syndic.errors import InputError, RefusedError
+from syndic.errors import InputError, IntegrityError, RefusedError
 from syndic.kernel import (
     Memory,
     Node,
@@ -122,14 +122,43 @@ class PartyFolder:
         return identity
 
     def open_ledger(self) -> Ledger:
-        """Open the ledger; create it only if it is the party's own and the owner never agreed to a study.
+        """Open the ledger; create it only if it is the party's own and it never took part in a study.
 
         Raises:
-            IntegrityError: if the owner agreed before and the ledger is missing or empty: its charges would be lost.
+            IntegrityError: if it did and the ledger is missing or empty: its charges would be lost.
         """
         path = self.ledger
-        alone = path == self.folder / "ledger.sqlite"
+        alone = path == self.folder / "ledger.sqlite" and not self._began
         return Ledger.open(path, create=alone and not any(self.folder.glob("studies/*/agreement.json")))
+
+    @property
+    def _began(self) -> bool:
+        """Whether a simulation began here: `keep` creates the ledger before it writes these files."""
+        return self.study.exists() or self.party.exists()
+
+    def check_ledger(self, path: Path) -> None:
+        """Raise `IntegrityError` if a simulation began here and its ledger is lost: its charges would be lost."""
+        if self._began and not (path.is_file() and path.stat().st_size):
+            raise IntegrityError(
+                f"{path}: the ledger of an earlier run is missing or empty: restore its newest copy. A run in another "
+                "folder would not know what was spent"
+            )
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """Run the block; if it raises, put back the copies that an earlier run stored, with the cap now in force."""
+        before = self.known()
+        # parties have the same study: it is in memory once
+        study = sys.intern(self.study.read_text(encoding="utf-8")) if before and self.study.exists() else ""
+        try:
+            yield
+        except BaseException:
+            now = self.known()
+            if before and now and study:
+                cap = now.cap if now.dataset == before.dataset else before.cap
+                write_whole(self.study, study.encode())
+                write_whole(self.party, to_readable_json(msgspec.structs.replace(before, cap=cap)))
+            raise
 
     def cap(self, dataset: str, shared: str | None = None) -> Budget | None:
         """Return the cap of the data set in the ledger, or in the `shared` one, if there is one."""
@@ -146,7 +175,8 @@ class PartyFolder:
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o700)
         with Ledger.open(path) as ledger:
-            if party.dataset not in ledger.datasets() or before is None or before.cap != party.cap:
+            stated = None if before is None else (before.dataset, before.cap)
+            if party.dataset not in ledger.datasets() or stated != (party.dataset, party.cap):
                 ledger.declare(party.dataset, party.cap, why="the owner's party file")
         for path, content in ((self.study, study), (self.party, party)):
             write_whole(path, to_readable_json(content))

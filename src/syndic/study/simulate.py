@@ -51,6 +51,7 @@ def simulate(
 
     Raises:
         InputError: if the study or a source is not usable. Nothing was spent.
+        IntegrityError: if the folder had a ledger, and it is missing, damaged or changed.
         PartyError: if a party refused, failed or stayed silent.
     """
     check_runnable(study, seed)
@@ -62,6 +63,9 @@ def simulate(
         place = Path(folder) if folder is not None else Path(stack.enter_context(tempfile.TemporaryDirectory()))
         sources = {name: sources.get(name, sources.get(owner)) for name, owner in _owners(study).items()}
         homes = {name: PartyFolder(folder=place / "parties" / name) for name in sources}
+        for name, owner in _owners(study).items():
+            homes[name].check_ledger(place / "parties" / owner / "ledger.sqlite")
+            stack.enter_context(homes[name].put_back())
         carrier = _open(study, sources, homes, seed=seed, runtime=runtime, stack=stack)
         stack.callback(carrier.close)
         own = None if folder is None else place / "coordinator"

@@ -382,8 +382,15 @@ def test_a_closed_ledger_says_so(tmp_path: Path) -> None:
 
 
 def test_a_ledger_in_a_missing_folder_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(SyndicError, match="unable to open"):
+    with pytest.raises(InputError, match="unable to open database file: let this account read and write the file"):
         Ledger.open(tmp_path / "nowhere" / "ledger.db")
+
+
+def test_a_ledger_that_cannot_be_written_is_no_fault_of_syndic(ledger: Ledger) -> None:
+    ledger.database.rows("PRAGMA query_only = ON")
+    with pytest.raises(InputError, match="attempt to write a readonly database: let this account") as error:
+        reserve(ledger, "a", pure("0.3"))
+    assert error.value.exit_code == 2
 
 
 def test_exports_hold_every_entry(ledger: Ledger, tmp_path: Path) -> None:

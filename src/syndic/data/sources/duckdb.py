@@ -8,7 +8,7 @@ from typing import Any, final
 
 import pyarrow as pa
 
-from syndic.data.source import check_columns, masked, quoted
+from syndic.data.source import check_columns, masked, quoted, reading
 from syndic.errors import InputError, MissingExtraError
 
 
@@ -49,6 +49,8 @@ class DuckdbSource:
             raise MissingExtraError("duckdb", "duckdb") from None
         if not Path(self.database).exists():
             raise InputError(f"{Path(self.database).name}: no such file")
+        with reading(self.describe()):
+            Path(self.database).open("rb").close()
         what = f"table {self.table!r}" if self.table is not None else "query"
         failed = f"{self.describe()}: the file or the {what} cannot be read"
         with masked(failed), duckdb.connect(self.database, read_only=True) as connection:
