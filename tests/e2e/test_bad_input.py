@@ -62,7 +62,9 @@ def test_replace_without_public_sizes(tmp_path: Path) -> None:
 
 def test_two_parties_of_the_same_name(tmp_path: Path) -> None:
     parties = '[[parties]]\nname = "north"\n[[parties]]\nname = "North"\n'
-    assert "two parties are called 'north'" in refused(study_text(parties=parties), tmp_path)
+    told = refused(study_text(parties=parties), tmp_path)
+    assert "two parties are called 'north'" in told
+    assert "owner" not in told
 
 
 @pytest.mark.parametrize("name", ["", "../escape", "a/b", "nörd", "x" * 65])

@@ -43,7 +43,7 @@ def test_a_cap_lowered_in_the_ledger_stays_until_the_party_file_changes(tmp_path
     simulate(Study.loads(study_text()), sources, folder=tmp_path / "run")
     with Ledger.open(tmp_path / "run/parties/north/ledger.sqlite") as ledger:
         ledger.declare("patients", Budget.of(1), why="the board lowered it")
-    with pytest.raises(PartyError, match="of epsilon 1 "):
+    with pytest.raises(PartyError, match="of epsilon 1, "):
         simulate(Study.loads(study_text(top=EDITION.format(2))), sources, folder=tmp_path / "run")
     party_file(tmp_path, cap="3.0")
     simulate(Study.loads(study_text(top=EDITION.format(3))), sources, folder=tmp_path / "run")

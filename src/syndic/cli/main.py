@@ -59,6 +59,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 LAB: Final = "Lab"
+_CHARGE: Final = frozenset({"demo", "simulate", "join", "run"})
+_CONTINUE: Final = " Charges stay in the ledgers. Type the same command again to continue a run."
 _FILES: Final = {verb: file for verbs in GROUPS.values() for verb, file in verbs.items()}
 
 
@@ -108,7 +110,8 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted. Charges stay in the ledgers. Type the same command again to continue a run.", err=True)
+        charges = not _CHARGE.isdisjoint(sys.argv[1:2])
+        click.echo(f"interrupted.{_CONTINUE if charges else ''}", err=True)
         sys.exit(130)
     except SyndicError as error:
         code = error.code if isinstance(error, PublicError) else "failed"

@@ -15,7 +15,7 @@ from syndic.data import Schema
 from syndic.document import json_schema as json_schema_of
 from syndic.document import to_builtins
 from syndic.errors import InputError
-from syndic.privacy import Ledger, Price, Spending, shown
+from syndic.privacy import Ledger, Price, Spending, at_delta
 from syndic.report import coefficient_tables
 from syndic.study import PartyFile, PartyFolder, Release, Study
 from syndic.study import plan as plan_of
@@ -87,11 +87,22 @@ def simulate(study_file: Path, sources: tuple[str, ...], folder: Path, as_json: 
     stopped.
     """
     study = Study.load(study_file)
+    reported = set[str]()
     with show.progress_bar(f"simulate {study.name}", shown=not as_json) as progress:
-        release = run_simulation(study, named(sources), folder=folder, progress=progress, **options)
+
+        def report(what: str, done: int, total: int) -> None:
+            reported.add(what)
+            progress(what, done, total)
+
+        release = run_simulation(study, named(sources), folder=folder, progress=report, **options)
         files = write_release(release, folder)
     costs = {party.name: price_of(study, party.name) for party in study.parties}
     show_release(release, files, as_json=as_json, ledgers=spendings_of(study, folder), costs=costs)
+    if as_json:
+        return
+    if reported.isdisjoint(study.steps):
+        click.echo("stored release: no row was read, nothing was charged")
+    click.echo(f"to see how rows fit the study: syndic plan {study_file} -s PARTY=FILE")
 
 
 @command(
@@ -154,8 +165,12 @@ def added_lines(expected: int, most: int, told: str) -> str:
 
 
 def write_release(release: Release, folder: Path) -> list[Path]:
-    """Write a release with its report into a folder; return the paths."""
-    return [*release.write(folder), release.report(folder / "report.html")]
+    """Write a release with its report into a folder; return the paths. Say where an earlier release was moved."""
+    before = set(folder.glob("earlier/*"))
+    files = [*release.write(folder), release.report(folder / "report.html")]
+    for place in set(folder.glob("earlier/*")) - before:
+        click.echo(f"the earlier release in {folder} was moved to {place}", err=True)
+    return files
 
 
 def spendings_of(study: Study, folder: Path) -> dict[str, list[Spending]]:
@@ -187,7 +202,13 @@ def show_release(
             "ledgers",
             ("party", "data set", "this study costs", "spent after it", "cap"),
             (
-                (name, one.dataset, str(costs[name]), shown(one.epsilon), shown(one.cap.epsilon))
+                (
+                    name,
+                    one.dataset,
+                    str(costs[name]),
+                    at_delta(one.epsilon, one.delta),
+                    at_delta(one.cap.epsilon, one.cap.delta),
+                )
                 for name, spending in ledgers.items()
                 for one in spending
             ),

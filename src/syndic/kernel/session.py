@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.document import Document
-from syndic.errors import BudgetError, PartyError, RefusedError, printable
+from syndic.errors import BudgetError, InputError, PartyError, RefusedError, printable
 from syndic.kernel.agreement import Agreements
 from syndic.kernel.call import ENVELOPE_BYTES, Call, Delivery, Reply, Runtime, asked_of
 from syndic.kernel.codec import Message, Nothing, decode, encode
@@ -286,8 +286,15 @@ def _without(known: Mapping[str, Value], left_out: frozenset[str]) -> dict[str, 
     return {party: value for party, value in known.items() if party not in left_out}
 
 
+def _once(party: str, why: str) -> str:
+    """Return why a party failed, without its name and without a code that the text explains."""
+    for prefix in (f"{InputError.code}: ", f"{BudgetError.code}: ", f"party '{party}': "):
+        why = why.removeprefix(prefix)
+    return why
+
+
 def _unanswered(declared: Step, failures: Mapping[str, str]) -> PartyError:
-    reasons = "; ".join(f"{party}: {why}" for party, why in sorted(failures.items()))
+    reasons = "; ".join(f"{party}: {_once(party, why)}" for party, why in sorted(failures.items()))
     over_budget = all(why.startswith(f"{BudgetError.code}: ") for why in failures.values())
     return PartyError(
         f"step '{declared.name}' was not answered by every party. {reasons}",

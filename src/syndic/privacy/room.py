@@ -19,6 +19,7 @@ from syndic.privacy.unit import Budget
 # sums are kept in SQLite integers of 64 bits: this is four million epsilons
 _LARGEST_SUM: Final = 2**62
 _PARTS: Final = 10**9
+_FILE: Final = "party.toml; if a plain file of rows was given, give a party.toml instead"
 
 
 def fits(charged: Charged, cap: Budget) -> bool:
@@ -35,8 +36,8 @@ def refusal(dataset: str, charged: Charged, events: Sequence[Event], cap: Budget
     """
     asked, now = Cost.of(events).epsilon(cap.delta), Spending.of(dataset, charged, cap)
     text = (
-        f"data set {dataset!r}: spent {_number(now.epsilon)} of epsilon {float(cap.epsilon):.6g} "
-        f"(delta {float(cap.delta):g}), asked {_number(asked)}, left {rounded_down(now.left)}; "
+        f"data set {dataset!r}{f', at delta {float(cap.delta):g}' if cap.delta else ''}: spent {_number(now.epsilon)} "
+        f"of epsilon {float(cap.epsilon):.6g}, asked {_number(asked)}, left {rounded_down(now.left)}; "
     )
     if asked == inf:
         return text + delta_needed(events, cap)
@@ -44,9 +45,9 @@ def refusal(dataset: str, charged: Charged, events: Sequence[Event], cap: Budget
         return f"{text}for what was charged before, {delta_needed((), cap)}"
     largest = largest_fitting(replace(charged, alone=alone), events, cap)
     if not largest and now.left:
-        return f"{text}no charge of this kind fits; only the cap's owner can raise its delta, in party.toml"
+        return f"{text}no charge of this kind fits; only the cap's owner can raise its delta, in {_FILE}"
     if not largest:
-        return f"{text}the cap is used up, and only its owner can raise it, in party.toml"
+        return f"{text}the cap is used up, and only its owner can raise it, in {_FILE}"
     return f"{text}the largest charge of this kind that fits is {rounded_down(largest)}"
 
 

@@ -145,12 +145,14 @@ def test_a_refused_charge_says_what_would_fit_and_spends_nothing(ledger: Ledger)
     with pytest.raises(BudgetError) as caught:
         reserve(ledger, "b", pure("0.5"))
     assert str(caught.value) == (
-        "data set 'visits': spent 0.8 of epsilon 1 (delta 1e-06), asked 0.5, left 0.2; "
+        "data set 'visits', at delta 1e-06: spent 0.8 of epsilon 1, asked 0.5, left 0.2; "
         "the largest charge of this kind that fits is 0.2"
     )
     assert ledger.head() == head
     reserve(ledger, "b", pure("0.2"))
-    with pytest.raises(BudgetError, match=r"left 0; the cap is used up, and only its owner can raise it"):
+    with pytest.raises(
+        BudgetError, match=r"left 0; the cap is used up, and only its owner can raise it, in party\.toml; if a"
+    ):
         reserve(ledger, "c", pure("0.001"))
 
 
@@ -260,7 +262,7 @@ def test_caps_are_raised_and_lowered_by_entries(ledger: Ledger) -> None:
     ledger.declare("visits", CAP)
     ledger.declare("visits", CAP)
     assert ledger.spent("visits").left == 0
-    with pytest.raises(BudgetError, match=r"spent 1\.5 of epsilon 1 "):
+    with pytest.raises(BudgetError, match=r"spent 1\.5 of epsilon 1, "):
         reserve(ledger, "c", pure("0.1"))
     assert [entry.cap.epsilon for entry in ledger.entries() if entry.cap] == [1, 2, 1]
 

@@ -139,7 +139,7 @@ def test_every_fit_is_charged_and_sampling_is_not(tmp_path: Path) -> None:
     made.fit(frame())
     assert charges(path) == 2
     before = made.release_
-    with pytest.raises(SyndicError, match=r"spent 2 of epsilon 2.5 .*left 0.5"):
+    with pytest.raises(SyndicError, match=r"spent 2 of epsilon 2.5, .*left 0.5"):
         made.fit(frame())
     assert charges(path) == 2
     assert made.release_ is before

@@ -74,12 +74,12 @@ def test_what_a_cap_leaves_stays_at_home(organisations: Organisations) -> None:
     nodes["north"] = organisations.node()
     with organisations.home.logging("north"), pytest.raises(PartyError) as error:
         run_study(organisations.study, Local(nodes), identity=COORDINATOR)
-    assert "north: budget: the study exceeds the cap that north's owner set" in str(error.value)
+    assert "north: the study exceeds the cap that north's owner set" in str(error.value)
     assert error.value.exit_code == 3
     for private in ("people of north", "0.5", "spent", "left"):
         assert private not in str(error.value)
     log = (organisations.home.folder / "party.log").read_text()
-    assert "data set 'people of north': spent 0 of epsilon 0.5" in log
+    assert "data set 'people of north', at delta 0.0001: spent 0 of epsilon 0.5" in log
     assert organisations.entries()[-1].reply == "budget"
 
 
