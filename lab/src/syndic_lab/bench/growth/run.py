@@ -54,8 +54,8 @@ def axes(quick: bool) -> tuple[Axis, ...]:
 
 
 def _of_parties(number: int) -> Point:
-    """Return a study of so many parties of 20 rows each; all of them in one process need room."""
-    return replace(_MANY, parties=number, rows=20 * number, memory_mb=max(_MANY.memory_mb, 2 * number))
+    """Return a study of so many parties of 20 rows each."""
+    return replace(_MANY, parties=number, rows=20 * number)
 
 
 def rows(quick: bool) -> Iterator[Row]:
