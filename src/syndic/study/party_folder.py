@@ -37,7 +37,7 @@ from syndic.study.document import Study, coordinator_of, price_of, seeded_digest
 from syndic.study.identity import Identity, rehearsed_bonds
 from syndic.study.machine import check_machine
 from syndic.study.party_rows import open_table
-from syndic.study.study_folder import StudyFolder, write_whole
+from syndic.study.study_folder import StudyFolder, linked, write_whole
 
 
 class PartyFile(Document):
@@ -84,8 +84,7 @@ class PartyFolder:
     @property
     def ledger(self) -> Path:
         """The party's one SQLite file: its ledger, its answers and its memory."""
-        own = self._file()
-        return self.folder / "ledger.sqlite" if own is None or own.ledger is None else Path(own.ledger)
+        return self._ledger_of(self._file())
 
     @property
     def study(self) -> Path:
@@ -127,7 +126,12 @@ class PartyFolder:
         Raises:
             IntegrityError: if the owner agreed before and the ledger is missing or empty: its charges would be lost.
         """
-        path = self.ledger
+        return self._opened(self.ledger)
+
+    def _ledger_of(self, own: PartyFile | None) -> Path:
+        return self.folder / "ledger.sqlite" if own is None or own.ledger is None else Path(own.ledger)
+
+    def _opened(self, path: Path) -> Ledger:
         alone = path == self.folder / "ledger.sqlite"
         return Ledger.open(path, create=alone and not any(self.folder.glob("studies/*/agreement.json")))
 
@@ -139,17 +143,21 @@ class PartyFolder:
         with Ledger.open(path) as ledger:
             return ledger.spent(dataset).cap if dataset in ledger.datasets() else None
 
-    def keep(self, study: Study, party: PartyFile) -> None:
-        """Store the party's copies of study and party file; declare the cap in the ledger if it is new."""
-        before, path = self.known(), self.folder / "ledger.sqlite" if party.ledger is None else Path(party.ledger)
+    def keep(self, study: Study, party: PartyFile, *, same: Path | None = None) -> None:
+        """Store the party's copies of study and party file; declare the cap in the ledger if it is new.
+
+        `same` is a file with the same study: of many parties on one disk, each links to it.
+        """
+        before, path = self.known(), self._ledger_of(party)
         for folder in (self.folder, path.parent):
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o700)
         with Ledger.open(path) as ledger:
             if party.dataset not in ledger.datasets() or before is None or before.cap != party.cap:
                 ledger.declare(party.dataset, party.cap, why="the owner's party file")
-        for path, content in ((self.study, study), (self.party, party)):
-            write_whole(path, to_readable_json(content))
+        write_whole(self.party, to_readable_json(party))
+        if same is None or not linked(self.study, same):
+            write_whole(self.study, to_readable_json(study))
 
     def known(self) -> PartyFile | None:
         """Return the party file that an earlier run stored, if any."""
@@ -164,13 +172,20 @@ class PartyFolder:
         """Return the owner's party file, or the one that a simulation stored."""
         return self.owner() if (self.folder / "party.toml").is_file() else self.known()
 
-    def node(self, *, seed: int | None, source: Any = None, study: Study | None = None) -> Node:
+    def node(
+        self,
+        *,
+        seed: int | None,
+        source: Any = None,
+        study: Study | None = None,
+        party: PartyFile | None = None,
+    ) -> Node:
         """Open the party's side of its study; `source` replaces that of the party file if rows are in memory.
 
-        Many parties in one process share one `study`: a copy for each would have all the others in it.
+        Many parties in one process share one `study`: a copy for each would have all the others in it. `party` is the
+        content of the party file, if it was read before.
         """
-        study = from_file(self.study, Study) if study is None else study
-        party = from_file(self.party, PartyFile)
+        study, party = study or from_file(self.study, Study), party or from_file(self.party, PartyFile)
         return self._node(study, party, seed, source)
 
     def agreed_node(self, digest: str) -> Node:
@@ -237,8 +252,8 @@ class PartyFolder:
             ledger.log_call(Called(dataset=party.dataset, study=known, call="", step="", asked=asked, reply=code))
 
     def _node(self, study: Study, party: PartyFile, seed: int | None, source: Any = None) -> Node:
-        digest = run_digest(study, seed)
-        account, ledger = booking(study, party, digest), self.open_ledger()
+        digest, path = run_digest(study, seed), self._ledger_of(party)
+        account, ledger = booking(study, party, digest), self._opened(path)
         if party.dataset not in ledger.datasets():
             ledger.declare(party.dataset, party.cap, why="the owner's party file")
         memory, randomness = Memory(ledger.database, account.name), randomness_of(study, seed, party.name)
@@ -250,7 +265,7 @@ class PartyFolder:
                 study,
                 party.name,
                 party.source if source is None else source,
-                ledger=self.ledger,
+                ledger=path,
                 id_columns=party.id_columns,
                 seed=seed,
                 key=choice_key(study.unit, memory, randomness),
