@@ -60,16 +60,18 @@ def _of_parties(number: int) -> Point:
 
 def rows(quick: bool) -> Iterator[Row]:
     """Yield the figures of every run, and draw them; then raise `WorseError` if one is beyond what was announced."""
-    beyond = []
+    beyond, furthest = [], 1.0
     for name, value, points in axes(quick):
         found = []
         for point in points:
             one = measured(point)
             found.append((value(point), one))
             yield from _rows(point, one)
+            furthest = max(furthest, one.megabytes / one.expected, one.expected / one.megabytes)
             if one.megabytes > one.at_most:
                 beyond.append(f"{words(point)}: {one.megabytes:.0f} MB used, at most {one.at_most:.0f} announced")
         draw(name, found)
+    yield Row(bench="growth", row="all", metric="furthest", value=furthest, unit="times, memory used and expected")
     if beyond:
         raise WorseError("; ".join(beyond))
 
