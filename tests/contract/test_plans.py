@@ -5,14 +5,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from support import CASES, Case
 from syndic.data import Boolean, Instead, Schema
 from syndic.kernel import Member, Method, Plan, Terms
+from syndic.kernel.method import _parts
 from syndic.methods import AnyMethod, Learn, Marginals, Synthesis
 from syndic.privacy import Budget, Unit
 from syndic.study import Study, plan, simulate
@@ -37,6 +41,21 @@ def test_a_run_makes_its_plan_once(case: Case, monkeypatch: pytest.MonkeyPatch) 
     release = simulate(case.study, case.sources, seed=7)
     release.statement  # noqa: B018  # the statement, too, reads the plan
     assert made == {case.name: 1}
+
+
+def arrays(value: Any) -> Iterator[NDArray[Any]]:
+    """Yield the arrays that a value is made of."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif not isinstance(value, str):
+        for part in _parts(value):
+            yield from arrays(part)
+
+
+def test_arrays_of_plans_cannot_be_changed() -> None:
+    found = [one for case in CASES for one in arrays(case.study.plan)]
+    assert len(found) > 10
+    assert not any(one.flags.writeable for one in found)
 
 
 def fingerprint(case: Case) -> str:

@@ -171,7 +171,7 @@ def _unmasked(world: World, sums: MaskedSums, number: int, name: str, ring: Inte
         return ring.subtract(own.masked, in_values)
     answered = world.answered[number, name][0]
     in_answer = seats.add_pairs(nothing, place, known, seats.bound("answer", number, answered.view), ring)
-    if not set(places) & set(marked(list(range(len(names))), answered.arrived)):
+    if not marked(len(names), answered.arrived)[list(places)].any():
         in_values = in_answer = nothing
     return ring.subtract(ring.subtract(own.masked, in_values), ring.subtract(answered.masked, in_answer))
 

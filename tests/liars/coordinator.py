@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, final
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from liars.prefix import Prefix, delivered
@@ -235,7 +236,7 @@ def without(met: SumDirectory, gone: int, party: str) -> SumDirectory:
 
 
 def _places(listed: bytes) -> list[int]:
-    return marked(list(range(8 * len(listed))), listed)
+    return np.flatnonzero(marked(8 * len(listed), listed)).tolist()
 
 
 def _other_list(draws: random.Random, listed: bytes, name: str) -> bytes:

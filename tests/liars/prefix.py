@@ -92,7 +92,7 @@ class Prefix:
         self.world._seed = self.seed
         for name, node in self.world.nodes.items():
             self.marks[self.request].files[name].backup(_connection(node))
-            node.state.memory._last = node.state.memory.head()
+            node.state.memory.last = node.state.memory.head()
 
 
 def delivered(replies: Mapping[str, Reply], asked: Iterable[str]) -> Delivery:

@@ -42,8 +42,9 @@ def test_rows_and_pictures_say_what_was_announced_and_used(monkeypatch: pytest.M
     monkeypatch.setattr(run, "measured", lambda _: FOUND)
     rows = list(BENCHES["growth"](True))
     points = [point for _, _, points in run.axes(True) for point in points]
-    assert [row.row for row in rows[::3]] == list(map(run.words, points))
+    assert [row.row for row in rows[:-1:3]] == list(map(run.words, points))
     assert [(row.value, row.baseline) for row in rows[:3]] == [(180.0, 200.0), (300.0, 180.0), (2.0, 3.0)]
+    assert (rows[-1].metric, rows[-1].value) == ("furthest", 200 / 180)
     assert len(list(Path("bench-results").glob("growth-*.svg"))) == 2 * len(run.axes(True))
 
 
@@ -55,10 +56,10 @@ def test_more_memory_than_announced_is_an_error_once_all_is_measured(
     found = [replace(FOUND, megabytes=301.0), *[FOUND] * (len(points) - 1)]
     monkeypatch.setattr(run, "measured", lambda point: found[points.index(point)])
     measuring = run.rows(True)
-    rows = list(islice(measuring, 3 * len(points)))
+    rows = list(islice(measuring, 3 * len(points) + 1))
     with pytest.raises(WorseError, match="301 MB used, at most 300"):
         next(measuring)
-    assert len(rows) == 3 * len(points)
+    assert len(rows) == 3 * len(points) + 1
 
 
 def test_a_run_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,8 @@ class Memory:
         self._database = database
         self._study = study
         self._turn = threading.Lock()
-        self._last = Head()
+        self.last = Head()
+        """The head after the last answer: an older file is refused. Whoever opens the file again may pass it on."""
 
     def answer_once(
         self,
@@ -87,7 +88,7 @@ class Memory:
         # the letters of a digest, and the party after it, if any: an owner's parties do not wait for each other
         digest, _, party = self._study.partition(" ")
         with self._turn, self._database.turn(f"{digest[:16]}{party and f'-{party}'}.lock"):
-            self.head().check(self._last, "this party's stored state")
+            self.head().check(self.last, "this party's stored state")
             known = self.answer(call)
             if known is not None and known.asked != asked:
                 raise RefusedError("this call id was answered before, for a different request")
@@ -100,7 +101,7 @@ class Memory:
                 for name, value in kept.items():
                     self.keep(name, value)
                 record(stored)
-            self._last = self.head()
+            self.last = self.head()
             return stored.reply
 
     def answer(self, call: str) -> Stored | None:

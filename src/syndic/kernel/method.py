@@ -3,8 +3,9 @@
 import abc
 import dataclasses
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -94,17 +95,22 @@ def _for_owners(method: Method, terms: Terms) -> Method:
 
 
 Made = TypeVar("Made")
+_PLAIN: Final = (str, int, float, Fraction, Domain)
 
 
 def _frozen(value: Made) -> Made:
     """Return the plan with read-only arrays: coordinator and parties of one process share it."""
-    if isinstance(value, np.ndarray):
-        value.setflags(write=False)
-        return value
-    for each in _parts(value):
-        # most of a large plan are names of columns
-        if not isinstance(each, str | int | Domain) and not (isinstance(each, tuple) and {*map(type, each)} == {str}):
-            _frozen(each)
+    seen, left = set[int](), [value]
+    while left:
+        one: Any = left.pop()
+        # parties have many parts in common, and most parts are names and numbers
+        if isinstance(one, _PLAIN) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            one.setflags(write=False)
+        elif not (isinstance(one, tuple) and {*map(type, one)} == {str}):
+            left.extend(_parts(one))
     return value
 
 

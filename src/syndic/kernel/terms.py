@@ -3,7 +3,7 @@
 import re
 import typing
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from msgspec import UNSET, UnsetType
@@ -107,6 +107,14 @@ class Terms(typing.Protocol):
         """The organisations."""
 
     @property
+    def by_name(self) -> Mapping[str, Member]:
+        """The parties by name, in their order: there may be very many."""
+
+    @property
+    def by_owner(self) -> Mapping[str, tuple[Member, ...]]:
+        """The parties as which each organisation takes part."""
+
+    @property
     def read_from(self) -> ReadFrom:
         """The parties that some columns are read from: one of several that hold a column, or several to average."""
 
@@ -117,11 +125,9 @@ class Terms(typing.Protocol):
 
 def member(terms: Terms, name: str) -> Member:
     """Return the organisation called `name`."""
-    for candidate in terms.parties:
-        if candidate.name == name:
-            return candidate
-    known = ", ".join(candidate.name for candidate in terms.parties)
-    raise InputError(f"'{name}' is not a party of this study; its parties are {known}")
+    if name not in terms.by_name:
+        raise InputError(f"'{name}' is not a party of this study; its parties are {', '.join(terms.by_name)}")
+    return terms.by_name[name]
 
 
 def owner_of(party: Member) -> str:
@@ -129,17 +135,27 @@ def owner_of(party: Member) -> str:
     return party.owner or party.name
 
 
+def named(parties: Iterable[Member]) -> dict[str, Member]:
+    """Return parties by name, in their order."""
+    return {party.name: party for party in parties}
+
+
+def owned(parties: Iterable[Member]) -> dict[str, tuple[Member, ...]]:
+    """Return by owner the parties as which each organisation takes part."""
+    found: dict[str, tuple[Member, ...]] = {}
+    for party in parties:
+        found[owner_of(party)] = (*found.get(owner_of(party), ()), party)
+    return found
+
+
 def parties_of(terms: Terms, owner: str) -> tuple[Member, ...]:
     """Return the parties as which an organisation takes part."""
-    return tuple(party for party in terms.parties if owner_of(party) == owner)
+    return terms.by_owner.get(owner, ())
 
 
-def owners_of_several(terms: Terms) -> dict[str, list[Member]]:
+def owners_of_several(terms: Terms) -> dict[str, tuple[Member, ...]]:
     """Return the organisations that take part as several parties, with these parties."""
-    found: dict[str, list[Member]] = {}
-    for party in terms.parties:
-        found.setdefault(owner_of(party), []).append(party)
-    return {owner: parties for owner, parties in found.items() if len(parties) > 1}
+    return {owner: parties for owner, parties in terms.by_owner.items() if len(parties) > 1}
 
 
 def most_parties(terms: Terms, organisations: int) -> int:

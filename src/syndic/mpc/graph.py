@@ -96,7 +96,7 @@ class Seats:
 
     def neighbours(self, place: int) -> list[int]:
         """Return a party's neighbours, by their place in the study's list."""
-        return [int(each) for each in neighbours_of(self.graph, self.study, place)]
+        return list(neighbours_of(self.graph, self.study, place).tolist())
 
     def bound(self, what: str, number: int, more: bytes = b"") -> bytes:
         """Return the context of the masks of one message of one sum."""
@@ -119,12 +119,11 @@ def bits(flags: Iterable[bool]) -> bytes:
     return np.packbits(np.fromiter(flags, dtype=bool)).tobytes()
 
 
-def marked(places: list[int], data: bytes) -> list[int]:
-    """Return the places whose bit is set; refuse data of the wrong length."""
-    if len(data) != -(-len(places) // 8):
+def marked(count: int, data: bytes) -> NDArray[np.bool_]:
+    """Return the first `count` bits, as `bits` wrote them; refuse data of the wrong length."""
+    if len(data) != -(-count // 8):
         raise RefusedError("a list of parties has the wrong length")
-    flags = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=len(places))
-    return [place for place, flag in zip(places, flags, strict=True) if flag]
+    return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=count).astype(bool)
 
 
 def pieces(data: bytes, size: int, count: int) -> list[bytes]:

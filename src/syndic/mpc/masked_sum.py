@@ -174,13 +174,13 @@ class MaskedSums(SubProtocol):
         advance(party, f"sums {label}", 2)
         seats, place = self._seats(party)
         neighbours = seats.neighbours(place)
-        listed = set(marked(list(range(len(seats.names))), message.present))
-        if len(listed) < self.graph.least or place not in listed:
+        listed = marked(len(seats.names), message.present)
+        if listed.sum() < self.graph.least or not listed[place]:
             raise RefusedError(
-                f"the list of participants of the sums '{label}' has {len(listed)} parties; {party.name} answers only "
+                f"the list of participants of the sums '{label}' has {listed.sum()} parties; {party.name} answers only "
                 f"one with itself and at least {self.graph.least}. Run the study again when more parties can answer"
             )
-        present = [each for each in neighbours if each in listed]
+        present = [each for each in neighbours if listed[each]]
         own = party.recall(f"sums {label} own", _Own)
         keys = pieces(message.keys, KEY_BYTES, len(present))
         publics = {seats.names[each]: key for each, key in zip(present, keys, strict=True)}
@@ -230,23 +230,23 @@ class MaskedSums(SubProtocol):
                 f"the masks of sum {number} of '{label}' were requested after those of sum {sent.number}: a party "
                 "answers once, for the last sum that it sent values for"
             )
-        arrived = set(marked(list(range(len(seats.names))), message.arrived))
-        if len(arrived) < self.graph.least or place not in arrived:
+        arrived = marked(len(seats.names), message.arrived)
+        if arrived.sum() < self.graph.least or not arrived[place]:
             raise RefusedError(
-                f"the values of {len(arrived)} parties arrived for sum {number} of '{label}', but the study's noise "
+                f"the values of {arrived.sum()} parties arrived for sum {number} of '{label}', but the study's noise "
                 f"suffices only for {self.graph.least} or more: the sum stays closed, and its charge remains"
             )
         met, ring = party.recall(f"sums {label} met", _Met), sent.ring
-        strangers = arrived - set(marked(list(range(len(seats.names))), met.present))
+        strangers = (arrived & ~marked(len(seats.names), met.present)).sum()
         if strangers:
             # two lists that omit different parties could leave only colluding parties to hide an answer from
             raise RefusedError(
-                f"sum {number} of '{label}' has values of {len(strangers)} that were not listed to {party.name} as "
+                f"sum {number} of '{label}' has values of {strangers} that were not listed to {party.name} as "
                 "participants: its masks stay closed"
             )
         party.remember(f"sums {label} sent", replace(sent, answered=True))
-        gone = {each: secret for each, secret in met.pairs.items() if each not in arrived}
-        here = {each: secret for each, secret in met.pairs.items() if each in arrived}
+        gone = {each: secret for each, secret in met.pairs.items() if not arrived[each]}
+        here = {each: secret for each, secret in met.pairs.items() if arrived[each]}
         masks = _own_mask(seats, place, met, number, sent.count, ring)
         masks = seats.add_pairs(masks, place, gone, seats.bound("values", number, sent.view), ring)
         hidden = seats.add_pairs(masks, place, here, seats.bound("answer", number, party.view), ring)
@@ -281,7 +281,7 @@ class MaskedSums(SubProtocol):
         return label
 
     def _seats(self, party: Party) -> tuple[Seats, int]:
-        names = tuple(member.name for member in party.terms.parties)
+        names = tuple(party.terms.by_name)
         return Seats(study=party.study, label=self.label, names=names, graph=self.graph), names.index(party.name)
 
 

@@ -7,6 +7,7 @@ may be searched in floating point; only the value at that order has to be rounde
 
 from bisect import bisect_left
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor, log, log1p, sqrt
 
 from syndic.errors import InputError
@@ -17,6 +18,7 @@ PICO = 10**12
 _ROUNDING = 2.0**-44
 
 
+@lru_cache(maxsize=4096)
 def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """Return an epsilon, rounded up to 1e-12, such that `rho`-zCDP implies (epsilon, delta)-DP."""
     check_open_delta(delta)

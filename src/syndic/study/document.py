@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import ClassVar, Literal, Self, TypeVar, final
 
@@ -32,7 +32,7 @@ from syndic.kernel import (
     shared_people,
     steps_of_run,
 )
-from syndic.kernel.terms import ReadFrom, check_digest, owners_of_several
+from syndic.kernel.terms import ReadFrom, check_digest, named, owned, owners_of_several
 from syndic.methods import Align, AnyMethod
 from syndic.privacy import Budget, Cost, Price, Unit, check_delta, default_delta, joint_cost
 from syndic.privacy.covered import charge_of
@@ -45,7 +45,7 @@ _FORMAT = b"syndic study 1\n"
 
 
 @final
-class Study(Document):
+class Study(Document, dict=True):
     """A study: public, hashed, the same at every party.
 
     `edition` distinguishes a repetition from a retry: running the same study again returns the stored answers, another
@@ -69,8 +69,8 @@ class Study(Document):
     read_from: ReadFrom = UNSET
 
     def __hash__(self) -> int:
-        """Return a hash of fields that have one."""
-        return hash((self.name, self.unit, self.budget, self.protocol, self.parties, self.schema, self.edition))
+        """Return a hash of the digest."""
+        return hash(self.digest)
 
     def __post_init__(self) -> None:
         run_checks(self, self.checks)
@@ -183,10 +183,20 @@ class Study(Document):
         """Read a study from TOML text; lists of values may be files in `folder`."""
         return from_toml(text, cls, where="study", prepare=partial(with_lists, folder=folder))
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The study's digest, a SHA-256 of its content; comments and layout of the file do not matter."""
         return hashlib.sha256(_FORMAT + to_json(self)).hexdigest()
+
+    @cached_property
+    def by_name(self) -> dict[str, Member]:
+        """The parties by name, in their order."""
+        return named(self.parties)
+
+    @cached_property
+    def by_owner(self) -> dict[str, tuple[Member, ...]]:
+        """The parties as which each organisation takes part."""
+        return owned(self.parties)
 
     @property
     def costs(self) -> dict[str, Cost]:
@@ -198,7 +208,7 @@ class Study(Document):
         """The cost of the whole release for a person who is at as many parties as the unit allows."""
         return joint_cost(self.costs, self.unit)
 
-    @property
+    @cached_property
     def delta(self) -> Fraction:
         """The delta at which guarantees are stated."""
         return max(budget.delta for budget in budgets_of(self))
@@ -212,7 +222,7 @@ class Study(Document):
             return "horizontal"
         return "vertical" if len(groups_of(self)) == 1 else "mixed"
 
-    @property
+    @cached_property
     def by_place(self) -> bool:
         """Whether rows of different parties are matched by their places."""
         needs = self.protocol.requires
@@ -330,6 +340,7 @@ def prices_of(study: Study) -> dict[str, Price]:
     return study.plan.by_party(lambda events: Price.of(study.name, events, delta, discloses))
 
 
+@lru_cache(maxsize=16)
 def disclosures_of(study: Study) -> tuple[str, ...]:
     """Return what the study shows exactly, outside any epsilon; most studies show nothing."""
     found = dict.fromkeys(party.alignment or study.alignment for party in study.parties)

@@ -1,25 +1,18 @@
-"""The memory and files of this machine, beside what a study needs: before a row is read or anything is spent."""
+"""The memory of this machine, beside what a study needs: before a row is read or anything is spent."""
 
 import os
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
 from syndic.errors import InputError
+from syndic.runtime.local import MOST_OPEN
 
-resource: ModuleType | None = None
-with suppress(ImportError):  # not on every system
-    import resource
-
-IN_PROCESS_BYTES: Final = 500_000
-"""Of each party that a simulation has in its own process: ledger, source and log (`syndic bench growth`)."""
-
-_FILES_EACH: Final = 3
-_FILES_ELSE: Final = 100
-"""Open files of each party in a process, its ledger with its journal and index, and of all else."""
+_PARTY_BYTES: Final = 10_000
+_OPEN_BYTES: Final = 400_000
+"""Of each party in the process of a simulation, and of each whose ledger is open (`syndic bench growth`)."""
 
 _GROUPS: Final = Path("/proc/self/cgroup")
 _MOUNTED: Final = Path("/sys/fs/cgroup")
@@ -56,20 +49,9 @@ def check_machine(needed: int, who: str = "") -> None:
     )
 
 
-def check_files(parties: int) -> None:
-    """Let this process open the files of so many parties; raise `InputError` if the system does not allow that."""
-    if resource is None:
-        return
-    needed = _FILES_EACH * parties + _FILES_ELSE
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if now == resource.RLIM_INFINITY or now >= needed:
-        return
-    if most != resource.RLIM_INFINITY and most < needed:
-        raise InputError(
-            f"{parties:,} parties in one process open {needed:,} files, and this system allows {most:,}: raise the "
-            "hard limit of open files (ulimit -Hn), or simulate fewer parties"
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
+def in_process_bytes(parties: int) -> int:
+    """Return what so many parties need that a simulation has in its own process."""
+    return _PARTY_BYTES * parties + _OPEN_BYTES * min(parties, MOST_OPEN)
 
 
 def _installed() -> Iterator[int]:

@@ -7,6 +7,7 @@ keys, one ledger for all studies, and a folder for each study that its owner was
 
 import hashlib
 import logging
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ from syndic.study.document import Study, coordinator_of, price_of, seeded_digest
 from syndic.study.identity import Identity, rehearsed_bonds
 from syndic.study.machine import check_machine
 from syndic.study.party_rows import open_table
-from syndic.study.study_folder import StudyFolder, write_whole
+from syndic.study.study_folder import StudyFolder, linked, write_whole
 
 
 class PartyFile(Document):
@@ -84,8 +85,7 @@ class PartyFolder:
     @property
     def ledger(self) -> Path:
         """The party's one SQLite file: its ledger, its answers and its memory."""
-        own = self._file()
-        return self.folder / "ledger.sqlite" if own is None or own.ledger is None else Path(own.ledger)
+        return self._ledger_of(self._file())
 
     @property
     def study(self) -> Path:
@@ -127,7 +127,12 @@ class PartyFolder:
         Raises:
             IntegrityError: if it did and the ledger is missing or empty: its charges would be lost.
         """
-        path = self.ledger
+        return self._opened(self.ledger)
+
+    def _ledger_of(self, own: PartyFile | None) -> Path:
+        return self.folder / "ledger.sqlite" if own is None or own.ledger is None else Path(own.ledger)
+
+    def _opened(self, path: Path) -> Ledger:
         alone = path == self.folder / "ledger.sqlite" and not self._began
         return Ledger.open(path, create=alone and not any(self.folder.glob("studies/*/agreement.json")))
 
@@ -147,18 +152,21 @@ class PartyFolder:
     @contextmanager
     def put_back(self) -> Iterator[None]:
         """Run the block; if it raises, put back the copies that an earlier run stored, with the cap now in force."""
-        before = self.known()
-        # parties have the same study: it is in memory once
-        study = sys.intern(self.study.read_text(encoding="utf-8")) if before and self.study.exists() else ""
+        before, kept = self.known(), self.folder / "study.json.before"
+        if before is not None and self.study.exists() and not linked(kept, self.study):
+            shutil.copy(self.study, kept)
         try:
             yield
         except BaseException:
             now = self.known()
-            if before and now and study:
+            if before and now and kept.exists():
+                kept.replace(self.study)
                 cap = now.cap if now.dataset == before.dataset else before.cap
-                write_whole(self.study, study.encode())
                 write_whole(self.party, to_readable_json(msgspec.structs.replace(before, cap=cap)))
             raise
+        finally:
+            # two names of one file are not replaced by each other
+            kept.unlink(missing_ok=True)
 
     def cap(self, dataset: str, shared: str | None = None) -> Budget | None:
         """Return the cap of the data set in the ledger, or in the `shared` one, if there is one."""
@@ -168,9 +176,12 @@ class PartyFolder:
         with Ledger.open(path) as ledger:
             return ledger.spent(dataset).cap if dataset in ledger.datasets() else None
 
-    def keep(self, study: Study, party: PartyFile) -> None:
-        """Store the party's copies of study and party file; declare the cap in the ledger if it is new."""
-        before, path = self.known(), self.folder / "ledger.sqlite" if party.ledger is None else Path(party.ledger)
+    def keep(self, study: Study, party: PartyFile, *, same: Path | None = None) -> None:
+        """Store the party's copies of study and party file; declare the cap in the ledger if it is new.
+
+        `same` is a file with the same study: of many parties on one disk, each links to it.
+        """
+        before, path = self.known(), self._ledger_of(party)
         for folder in (self.folder, path.parent):
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o700)
@@ -178,8 +189,9 @@ class PartyFolder:
             stated = None if before is None else (before.dataset, before.cap)
             if party.dataset not in ledger.datasets() or stated != (party.dataset, party.cap):
                 ledger.declare(party.dataset, party.cap, why="the owner's party file")
-        for path, content in ((self.study, study), (self.party, party)):
-            write_whole(path, to_readable_json(content))
+        write_whole(self.party, to_readable_json(party))
+        if same is None or not linked(self.study, same):
+            write_whole(self.study, to_readable_json(study))
 
     def known(self) -> PartyFile | None:
         """Return the party file that an earlier run stored, if any."""
@@ -194,13 +206,20 @@ class PartyFolder:
         """Return the owner's party file, or the one that a simulation stored."""
         return self.owner() if (self.folder / "party.toml").is_file() else self.known()
 
-    def node(self, *, seed: int | None, source: Any = None, study: Study | None = None) -> Node:
+    def node(
+        self,
+        *,
+        seed: int | None,
+        source: Any = None,
+        study: Study | None = None,
+        party: PartyFile | None = None,
+    ) -> Node:
         """Open the party's side of its study; `source` replaces that of the party file if rows are in memory.
 
-        Many parties in one process share one `study`: a copy for each would have all the others in it.
+        Many parties in one process share one `study`: a copy for each would have all the others in it. `party` is the
+        content of the party file, if it was read before.
         """
-        study = from_file(self.study, Study) if study is None else study
-        party = from_file(self.party, PartyFile)
+        study, party = study or from_file(self.study, Study), party or from_file(self.party, PartyFile)
         return self._node(study, party, seed, source)
 
     def agreed_node(self, digest: str) -> Node:
@@ -267,8 +286,8 @@ class PartyFolder:
             ledger.log_call(Called(dataset=party.dataset, study=known, call="", step="", asked=asked, reply=code))
 
     def _node(self, study: Study, party: PartyFile, seed: int | None, source: Any = None) -> Node:
-        digest = run_digest(study, seed)
-        account, ledger = booking(study, party, digest), self.open_ledger()
+        digest, path = run_digest(study, seed), self._ledger_of(party)
+        account, ledger = booking(study, party, digest), self._opened(path)
         if party.dataset not in ledger.datasets():
             ledger.declare(party.dataset, party.cap, why="the owner's party file")
         memory, randomness = Memory(ledger.database, account.name), randomness_of(study, seed, party.name)
@@ -280,7 +299,7 @@ class PartyFolder:
                 study,
                 party.name,
                 party.source if source is None else source,
-                ledger=self.ledger,
+                ledger=path,
                 id_columns=party.id_columns,
                 seed=seed,
                 key=choice_key(study.unit, memory, randomness),

@@ -12,11 +12,11 @@ import pyarrow as pa
 from syndic.data import Source, SourceSpec, open_source
 from syndic.data.values import decoded
 from syndic.errors import InputError
-from syndic.kernel import Node, Progress, Runtime, account_of, owner_of, parties_of, schema_of, silent_progress
+from syndic.kernel import Node, Progress, Runtime, account_of, member, owner_of, parties_of, schema_of, silent_progress
 from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
 from syndic.study.document import Study
-from syndic.study.machine import IN_PROCESS_BYTES, check_files, check_machine
+from syndic.study.machine import check_machine, in_process_bytes
 from syndic.study.party_folder import PartyFile, PartyFolder, party_file
 from syndic.study.party_rows import id_columns_of
 from syndic.study.release import Release
@@ -56,8 +56,7 @@ def simulate(
     """
     check_runnable(study, seed)
     if runtime == "local":
-        check_machine(study.plan.resources.likely_bytes + IN_PROCESS_BYTES * len(study.parties))
-        check_files(len(study.parties))
+        check_machine(study.plan.resources.likely_bytes + in_process_bytes(len(study.parties)))
     _check_sources(study, sources)
     with ExitStack() as stack:
         place = Path(folder) if folder is not None else Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -83,13 +82,13 @@ def simulate(
 
 def _check_sources(study: Study, sources: Mapping[str, Any]) -> None:
     owners = _owners(study)
-    names = list(owners)
     missing = [name for name, owner in owners.items() if name not in sources and owner not in sources]
-    unknown = [name for name in sources if name not in {*owners, *owners.values()}]
+    known = {*owners, *owners.values()}
+    unknown = [name for name in sources if name not in known]
     if missing or unknown:
         faults = [f"no source for {', '.join(missing)}"] if missing else []
         faults += [f"no party called {', '.join(unknown)}"] if unknown else []
-        raise InputError(f"{'; '.join(faults)}; the study's parties are {', '.join(names)}")
+        raise InputError(f"{'; '.join(faults)}; the study's parties are {', '.join(owners)}")
 
 
 def _owners(study: Study) -> dict[str, str]:
@@ -106,10 +105,14 @@ def _open(
     stack: ExitStack,
 ) -> Runtime:
     """Prepare every party's folder and open the runtime over them."""
+    files: dict[str, PartyFile] = {}
     in_memory: dict[str, Any] = {}
+    written: Path | None = None
     for name, home in homes.items():
         party, rows = _party_file(study, name, sources[name], home)
-        home.keep(study, party)
+        files[name] = party
+        home.keep(study, party, same=written)
+        written = home.study
         stack.enter_context(home.logging(name))
         if rows is not None and runtime == "processes":
             path = home.folder / "rows.arrow"
@@ -117,15 +120,15 @@ def _open(
             id_columns = id_columns_of(study, party.name, party.id_columns, home.ledger, seed)
             people = (study.unit.person,) if study.unit.person else ()
             _write_rows(rows, path, tuple(dict.fromkeys([*schema_of(study, name).inputs, *people, *id_columns])))
-            home.keep(study, msgspec.structs.replace(party, source=SourceSpec(path=str(path))))
+            home.keep(study, msgspec.structs.replace(party, source=SourceSpec(path=str(path))), same=written)
         elif rows is not None:
             in_memory[name] = rows
     if runtime == "local":
 
         def opened(name: str) -> Node:
-            return homes[name].node(seed=seed, source=in_memory.get(name), study=study)
+            return homes[name].node(seed=seed, source=in_memory.get(name), study=study, party=files[name])
 
-        return Local({name: opened(name) for name in homes}, reopen=opened)
+        return Local({}, reopen=opened)
     if runtime == "processes":
         most = study.limits.message_mb * 10**6
         return Processes({name: home.command(seed=seed) for name, home in homes.items()}, most=most)
@@ -134,7 +137,7 @@ def _open(
 
 def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tuple[PartyFile, Any]:
     """Return the party's file, and its rows if they are in memory; parties of one owner have its ledger."""
-    owner = _owners(study)[name]
+    owner = owner_of(member(study, name))
     main = PartyFolder(folder=home.folder.with_name(owner))
     ledger = None if owner == name else str(main.ledger.absolute())
     party = party_file(source)

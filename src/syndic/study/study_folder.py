@@ -4,7 +4,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -122,6 +122,14 @@ def write_whole(path: Path, content: bytes) -> None:
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
     draft.replace(path)
+
+
+def linked(path: Path, other: Path) -> bool:
+    """Make a file a link to another one, in place of what it was; return whether this disk has such links."""
+    path.unlink(missing_ok=True)
+    with suppress(OSError):
+        path.hardlink_to(other)
+    return path.exists()
 
 
 @contextmanager

@@ -77,7 +77,7 @@ def test_plan_shows_it_to_the_owner_and_writes_nothing(tmp_path: Path, monkeypat
     assert "PRIVATE" in shown.output
     assert "ids that take part 1 of at most" in " ".join(shown.output.split())
     assert "'Ann [/b] Hara', 'HARA, Ann [/b]'" in shown.output
-    assert "'ann [/b] hara'" in shown.output
+    assert "'[/b] ann hara'" in shown.output
     assert sorted(tmp_path.rglob("*")) == before
     wrong = CliRunner().invoke(cli, ["plan", "study.toml", "-s", "south=rows.csv"])
     assert wrong.exit_code != 0

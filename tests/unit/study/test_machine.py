@@ -3,7 +3,6 @@
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from syndic.cli.main import cli
 from syndic.document import to_readable_json
 from syndic.errors import InputError, PartyError
 from syndic.study import machine, run, simulate
-from syndic.study.machine import check_files, check_machine, machine_bytes, machine_in_words
+from syndic.study.machine import check_machine, machine_bytes, machine_in_words
 
 CASE = next(case for case in CASES if case.name == "synthesis overlap")
 
@@ -76,7 +75,7 @@ def test_words_and_errors_have_both_numbers_but_others_do_not_see_the_machine(mo
 
 def test_a_simulation_is_refused_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # all parties are in one process
-    needed = sy.plan(CASE.study).resources.likely_bytes + machine.IN_PROCESS_BYTES * len(CASE.study.parties)
+    needed = sy.plan(CASE.study).resources.likely_bytes + machine.in_process_bytes(len(CASE.study.parties))
     monkeypatch.setattr(machine, "machine_bytes", lambda: needed - 1)
     with pytest.raises(InputError, match="use a larger machine"):
         simulate(CASE.study, {party.name: "no.csv" for party in CASE.study.parties}, folder=tmp_path / "run")
@@ -112,23 +111,3 @@ def test_a_plan_says_whether_this_machine_has_the_memory(tmp_path: Path, monkeyp
     found = CliRunner().invoke(cli, ["plan", str(path)])
     assert found.exit_code == 0
     assert "\n  this machine has 100 MB of memory: too little\n" in found.output
-
-
-def test_files_of_many_parties_are_allowed_for_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[tuple[int, int]] = []
-    system: Any = SimpleNamespace(
-        RLIMIT_NOFILE=7,
-        RLIM_INFINITY=-1,
-        getrlimit=lambda _: (1024, 20_000),
-        setrlimit=lambda _, both: given.append(both),
-    )
-    monkeypatch.setattr(machine, "resource", system)
-    check_files(100)
-    assert given == []
-    check_files(1000)
-    assert given == [(3100, 20_000)]
-    with pytest.raises(InputError, match="10,000 parties in one process open 30,100 files, and this"):
-        check_files(10_000)
-    assert len(given) == 1
-    monkeypatch.setattr(machine, "resource", None)
-    check_files(10_000)

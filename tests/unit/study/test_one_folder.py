@@ -9,7 +9,7 @@ from support import charges, study_text, two_parties
 from syndic import Study, simulate
 from syndic.errors import IntegrityError, PartyError
 from syndic.study import PartyFolder
-from syndic.study.study_folder import write_whole
+from syndic.study.study_folder import linked, write_whole
 
 
 def study(edition: int = 1) -> Study:
@@ -18,7 +18,7 @@ def study(edition: int = 1) -> Study:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Return the files of the parties, but for their logs and databases."""
-    return {str(path): path.read_bytes() for path in folder.glob("parties/*/*.json")}
+    return {str(path): path.read_bytes() for path in folder.glob("parties/*/*.json*")}
 
 
 def party_file(folder: Path, name: str, cap: float) -> Path:
@@ -53,12 +53,16 @@ def test_a_lost_ledger_is_not_replaced(edition: int, left: bytes | None, journal
 
 @pytest.mark.parametrize("file", ["study.json", "party.json"])
 def test_a_first_run_that_was_killed_begins_again(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(path: Path, content: bytes) -> None:
+    def killed(path: Path, content: bytes | Path) -> bool:
         if path.parent.name == "south" and path.name == file:
             raise KeyboardInterrupt
+        if isinstance(content, Path):
+            return linked(path, content)
         write_whole(path, content)
+        return True
 
-    monkeypatch.setattr("syndic.study.party_folder.write_whole", killed)
+    for writes in ("write_whole", "linked"):
+        monkeypatch.setattr(f"syndic.study.party_folder.{writes}", killed)
     with pytest.raises(KeyboardInterrupt):
         simulate(study(), two_parties(), folder=tmp_path)
     monkeypatch.undo()
@@ -66,7 +70,10 @@ def test_a_first_run_that_was_killed_begins_again(file: str, tmp_path: Path, mon
     assert len(charges(tmp_path, "south")) == 1
 
 
-def test_a_refused_study_leaves_the_parties_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("links", [True, False])
+def test_a_refused_study_leaves_the_parties_files(links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not links:
+        monkeypatch.setattr("syndic.study.party_folder.linked", lambda *_: False)
     simulate(study(), two_parties(), folder=tmp_path)
     before = contents(tmp_path)
     with pytest.raises(PartyError, match="the cap is used up"):

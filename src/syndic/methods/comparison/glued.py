@@ -48,7 +48,7 @@ from syndic.kernel import (
     schema_of,
     step,
 )
-from syndic.kernel.terms import ReadFrom
+from syndic.kernel.terms import ReadFrom, named, owned
 from syndic.methods.synthesis.account import Account, RoundNoise, account_of
 from syndic.methods.synthesis.expected import DrawnModel, reliability_of
 from syndic.methods.synthesis.measure import Question, answer_of
@@ -167,6 +167,16 @@ class OwnTerms:
     parties: tuple[Member, ...]
     limits: Limits
     read_from: ReadFrom = UNSET
+
+    @property
+    def by_name(self) -> dict[str, Member]:
+        """The party by its name."""
+        return named(self.parties)
+
+    @property
+    def by_owner(self) -> dict[str, tuple[Member, ...]]:
+        """The party by its owner."""
+        return owned(self.parties)
 
 
 @final

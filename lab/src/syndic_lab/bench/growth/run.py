@@ -42,7 +42,7 @@ def axes(quick: bool) -> tuple[Axis, ...]:
     apart = (10**4,) if quick else (10**4, 10**5, 10**6)
     columns = (5, 15) if quick else (5, 15, 50, 100, 200, 500)
     levels = (2, 64) if quick else (2, 8, 64, 1000, 10_000)
-    parties = (2, 50) if quick else (2, 10, 100, 1000, 5000)
+    parties = (2, 50) if quick else (2, 10, 100, 1000, 5000, 10_000)
     return (
         ("rows", lambda point: point.rows, _along(_TEN, "rows", rows)),
         ("rows, tables only", lambda point: point.rows, _along(_TABLES, "rows", more)),
@@ -54,22 +54,24 @@ def axes(quick: bool) -> tuple[Axis, ...]:
 
 
 def _of_parties(number: int) -> Point:
-    """Return a study of so many parties of 20 rows each; all of them in one process need room."""
-    return replace(_MANY, parties=number, rows=20 * number, memory_mb=max(_MANY.memory_mb, 2 * number))
+    """Return a study of so many parties of 20 rows each."""
+    return replace(_MANY, parties=number, rows=20 * number)
 
 
 def rows(quick: bool) -> Iterator[Row]:
     """Yield the figures of every run, and draw them; then raise `WorseError` if one is beyond what was announced."""
-    beyond = []
+    beyond, furthest = [], 1.0
     for name, value, points in axes(quick):
         found = []
         for point in points:
             one = measured(point)
             found.append((value(point), one))
             yield from _rows(point, one)
+            furthest = max(furthest, one.megabytes / one.expected, one.expected / one.megabytes)
             if one.megabytes > one.at_most:
                 beyond.append(f"{words(point)}: {one.megabytes:.0f} MB used, at most {one.at_most:.0f} announced")
         draw(name, found)
+    yield Row(bench="growth", row="all", metric="furthest", value=furthest, unit="times, memory used and expected")
     if beyond:
         raise WorseError("; ".join(beyond))
 

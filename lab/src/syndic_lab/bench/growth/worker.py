@@ -22,7 +22,7 @@ from syndic.methods import AnyMethod, Marginals, Synthesis
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import Budget, Unit, default_delta
 from syndic.study import Study, plan, simulate
-from syndic.study.machine import IN_PROCESS_BYTES
+from syndic.study.machine import in_process_bytes
 from syndic_lab.bench.memory import peak_megabytes
 
 MIXED: Final = (2, 3, 5, 10, 20, 50)
@@ -112,7 +112,7 @@ def measure(folder: Path) -> Found:
     """Plan, run, and return what was announced and what was used."""
     study = from_file(folder / "point.json", Point).study()
     needs = plan(study).resources
-    beside = IN_PROCESS_BYTES * len(study.parties)
+    beside = in_process_bytes(len(study.parties))
     begin = time.process_time()
     result = simulate(study, {party.name: folder / f"{party.name}.parquet" for party in study.parties}, seed=1).result
     return Found(

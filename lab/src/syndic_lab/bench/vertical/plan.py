@@ -41,6 +41,7 @@ from syndic_lab.bench.vertical.table import coded_table
 
 EPSILONS: Final = ("0.2", "0.4", "0.8", "1.6", "3.2")
 _FEW: Final = ("0.8", "3.2")
+_COMPARED: Final = (2, 5)
 BINARY: Final = "binary"
 
 
@@ -101,10 +102,11 @@ class Experiment:
 
 def _parties(plan: Plan) -> Iterator[Row]:
     columns = len(plan.data.domain)
-    numbers = (2, 5) if plan.quick else (2, 3, 5, columns)
+    numbers = _COMPARED if plan.quick else (2, 3, 5, columns)
     kept = tuple(number for number in dict.fromkeys(numbers) if number <= columns)
     yield from of_table(plan.data, plan.many, kept)
     if plan.large is not None and not plan.quick:
+        yield from of_table(plan.data, plan.many, tuple(number for number in kept if number in _COMPARED), _FEW[-1])
         yield from of_trusting(plan.data, plan.many)
         yield from of_table(plan.large, plan.many, (2,))
 
@@ -142,7 +144,7 @@ def _cost(plan: Plan) -> Iterator[Row]:
 
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
-    "parties": Experiment("number of parties", _parties, 0.6, 20),
+    "parties": Experiment("number of parties", _parties, 0.6, 40),
     BINARY: Experiment("made-up binary tables", _binary, 1.5, 10),
     "distance": Experiment("distances over epsilon, every method", _distance, 1.5, 45),
     "cost": Experiment("time and traffic beside the published", _cost, 0.5, 3),

@@ -31,19 +31,19 @@ PUBLISHED_SECONDS: Final = 5406.0
 REAL_DELTA: Final = Fraction(1, 10**8)
 
 
-def of_table(data: Coded, seeds: Sequence[int], parties: Sequence[int]) -> Iterator[Row]:
+def of_table(data: Coded, seeds: Sequence[int], parties: Sequence[int], epsilon: str = EPSILON) -> Iterator[Row]:
     """Yield the curator's figures, and those of parties together, and on their own."""
-    title = f"{data.name}, epsilon {EPSILON}"
-    trusted = [curator(data, EPSILON, seed) for seed in seeds]
+    title = f"{data.name}, epsilon {epsilon}"
+    trusted = [curator(data, epsilon, seed) for seed in seeds]
     yield from _apart(f"{title}, trusted curator", trusted, None)
     for number in parties:
-        found = [vertical(data, EPSILON, seed, number) for seed in seeds]
+        found = [vertical(data, epsilon, seed, number) for seed in seeds]
         row = f"{title}, {number} parties"
         yield from _apart(row, found, trusted)
         yield from _ratios(row, found, trusted)
         yield _row(row, "seconds", min(one.seconds for one in found), "s of processor time, all roles")
         yield _row(row, "megabytes", max(one.sent for one in found) / 1e6, "MB")
-        alone = [glued(data, EPSILON, seed, number) for seed in seeds]
+        alone = [glued(data, epsilon, seed, number) for seed in seeds]
         yield from _apart(f"{row}, each on its own, side by side", alone, trusted)
 
 
