@@ -153,13 +153,16 @@ class PartyFolder:
     def put_back(self) -> Iterator[None]:
         """Run the block; if it raises, put back the copies that an earlier run stored, with the cap now in force."""
         before, kept = self.known(), self.folder / "study.json.before"
-        if before is not None and self.study.exists() and not linked(kept, self.study):
+        if before is None or not self.study.exists():
+            yield
+            return
+        if not linked(kept, self.study):
             shutil.copy(self.study, kept)
         try:
             yield
         except BaseException:
             now = self.known()
-            if before and now and kept.exists():
+            if now and kept.exists():
                 kept.replace(self.study)
                 cap = now.cap if now.dataset == before.dataset else before.cap
                 write_whole(self.party, to_readable_json(msgspec.structs.replace(before, cap=cap)))
