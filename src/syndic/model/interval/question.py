@@ -155,8 +155,8 @@ def read_question(text: str, schema: Schema) -> Question:
         tree = ast.parse(line, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise InputError(
-            "this is no question; write for instance mean(age) or mean(age, given=sex == 'f'), and quote a name that is "
-            "not a plain word"
+            "this is no question; write for instance mean(age) or mean(age, given=sex == 'f'), and quote a name that "
+            "is not a plain word"
         ) from None
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, int) and abs(node.value) > _LARGEST:
