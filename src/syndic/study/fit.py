@@ -314,7 +314,8 @@ def _alike(column: Listed, texts: Counter[str], counts: NDArray[np.int64]) -> st
     """Return what to do about values of the rows that look like listed ones. Each occurs at least a few times."""
     folded = {text.casefold(): text for text, times in reversed(texts.most_common(_TEXTS_COMPARED)) if times >= _FEW}
     listed = {value.casefold() for value in column.values}
-    meant, beside = [], []
+    meant: list[str] = []
+    beside: list[str] = []
     for place, value in enumerate(column.values[:_TEXTS_COMPARED]):
         same, occurs = folded.get(value.casefold()), counts[place] >= _FEW
         if same is None and not occurs:
