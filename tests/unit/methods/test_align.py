@@ -110,6 +110,7 @@ def test_an_order_belongs_to_its_run_and_says_nothing_of_the_ids(tmp_path: Path)
     assert Release.load(tmp_path / "release").result == release.result
     assert release.summary()["common people"] == len(orders[0])
     assert (release.statement.epsilon, release.statement.protects) == (0.0, True)
+    assert release.statement.randomness == "none: the method adds no noise"
     assert any("every party learns it" in line for line in release.statement.not_protected)
 
 
