@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aligning import carried, table
-from support import THREE_VERTICAL, VERTICAL, align_study, charges, rows, vertical_study, with_ids
+from support import THREE_VERTICAL, VERTICAL, across_study, align_study, charges, rows, vertical_study, with_ids
 from syndic import Study, plan, simulate
 from syndic.data.aligned import Alignment, IdRule, id_batches, name_of
 from syndic.document import from_json, to_json
@@ -259,6 +259,10 @@ def test_a_study_names_its_alignment_and_others_keep_their_digest() -> None:
         named(study, "abc")
     with pytest.raises(InputError, match="leave it out"):
         named(align_study(), "0" * 64).check()
+    # a method for different people: what to do about its columns comes first
+    learn = across_study("learn", 'label = "colour"\npositive = "red"', budget="epsilon = 1.0\ndelta = 1e-6")
+    with pytest.raises(InputError, match="every party holds all columns"):
+        named(learn, "0" * 64).check()
 
 
 def test_the_plan_says_what_it_takes() -> None:
