@@ -14,6 +14,7 @@ from syndic.errors import InputError, IntegrityError
 from syndic.model.interval import Interval
 from syndic.study import Release, Study, verify
 from syndic.study.differences import differences
+from syndic.study.party_folder import party_file
 
 
 @command("syndic report run", "syndic report run --party north --source north.csv --ledger ledger.sqlite")
@@ -22,7 +23,9 @@ from syndic.study.differences import differences
     "--out", "path", type=PATH, help="File to write.  [default: FOLDER/report.html, or owner-report-PARTY.html]"
 )
 @click.option("--party", help="Write this party's private report, outside the release's folder.")
-@click.option("--source", type=PATH, help="That party's rows, shown as exact shares beside the released ones.")
+@click.option(
+    "--source", type=PATH, help="That party's rows or its party.toml, shown as exact shares beside the released ones."
+)
 @click.option("--ledger", type=PATH, help="That party's ledger, shown after it was verified.")
 @JSON
 def report(
@@ -44,7 +47,9 @@ def report(
             written = public_report(release, path or folder / "report.html")
         else:
             target = path or Path(f"owner-report-{party}.html")
-            written = owner_report(release, target, party=party, source=source, ledger=ledger)
+            own = party_file(source)
+            rows = source if own is None else own.source
+            written = owner_report(release, target, party=party, source=rows, ledger=ledger)
     text = f"wrote {written}" + (f" - OWNER ONLY, for {party} alone" if party else "")
     facts = {"file": str(written), "owner": party, "digest": release.statement.digest}
     show.as_json_or(text, facts, as_json=as_json)

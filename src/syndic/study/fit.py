@@ -40,7 +40,7 @@ from syndic.study.fit_people import (
     rows_cut,
 )
 from syndic.study.party_folder import PartyFile, PartyFolder, party_file
-from syndic.study.party_rows import order_of
+from syndic.study.party_rows import check_ids, order_of
 
 _MOST: Final = 0.5
 """The share of a column's values above which agreeing needs a second yes."""
@@ -142,6 +142,8 @@ def fit_of(study: Study, name: str, source: Any) -> Fit:
         found = fit(schema_of(study, name), opened, unit=study.unit, people=people, party=name)
         if not isinstance(study.protocol, Align):
             return replace(found, advice=(*found.advice, *_beside(study, name, source)))
+        if own is None or not own.id_columns:
+            check_ids(opened, study.protocol.id)
         ids = fit_ids(
             opened,
             (own.id_columns if own else ()) or study.protocol.id,
