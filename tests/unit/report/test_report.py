@@ -141,7 +141,8 @@ def test_a_release_that_protects_says_so_in_numbers(plain: Release, tmp_path: Pa
     page = read(plain, tmp_path)
     assert "protects nobody" not in page.text
     assert "50 % → 73.1 %" in page.of("strong")
-    assert "epsilon 1 for one person at each party, and over the whole release" in page.of("strong")
+    assert "epsilon 1" in page.of("strong")
+    assert "for one person at each party, and over the whole release" in page.of("span")
     assert "sum of pure epsilons" in page.text
     assert plain.statement.sensitivity in page.text
     kept = [number(len(counts.cells)) for counts in plain.result.histograms.values()]  # type: ignore[attr-defined]
