@@ -82,7 +82,7 @@ def test_the_command_line_writes_what_a_model_can_be_fitted_to(
     out = tmp_path / "run"
     monkeypatch.setattr("sys.argv", ["syndic", "simulate", str(tmp_path / "study.toml"), *given, "--out", str(out)])
     main()
-    assert "Coefficients in the columns' own units, 95 % intervals" in capsys.readouterr().out
+    assert "Coefficients in the columns' own units, without intervals" in capsys.readouterr().out
     assert (out / "gram.parquet").exists()
     assert (out / "report.html").exists()
     model = GramRegression("x1", features=["y", "x0"]).fit(Release.load(out))

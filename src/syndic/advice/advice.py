@@ -1,7 +1,7 @@
 """Hold the predicted worth of a study, in numbers and in words."""
 
 from collections.abc import Sequence
-from math import sqrt
+from math import inf, sqrt
 from typing import Final, Literal, Self, final
 
 from syndic.document import Document
@@ -192,7 +192,9 @@ def _listed(expected: tuple[Expected, ...]) -> str:
 
 
 def wider_words(factor: float) -> str:
-    """Return in words how much wider than on pooled rows an interval will be."""
+    """Return in words how much wider than on pooled rows an interval will be; infinitely if there is none."""
+    if factor == inf:
+        return "the noise is too large for intervals of regressions on all columns"
     return f"its interval will be about {factor:.2g} times as wide as on pooled rows"
 
 
@@ -200,7 +202,8 @@ class PublishedError(Document):
     """What noise does to one kind of published number: `error` is graded, `words` say its unit.
 
     `chance` is the error of as many people without privacy, against the population they are drawn from; None where it
-    does not apply. `wider`: how many times as wide as on pooled rows its interval will be, where it has one.
+    does not apply. `wider`: how many times as wide as on pooled rows its interval will be, where it has one; infinite
+    if it has none at this budget.
     """
 
     what: str

@@ -8,7 +8,7 @@ by about sqrt(2/pi) d, and by sqrt(2/pi) min(m, d) where rows are drawn from the
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from math import sqrt
+from math import inf, sqrt
 from statistics import median
 from typing import Any, Final
 
@@ -44,6 +44,7 @@ from syndic.methods.regression.mixing_plan import MixingPlan
 from syndic.methods.survival.survival import SurvivalPlan
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.vertimrf.plan import VertimrfPlan
+from syndic.model.gram.fit import least_above_noise
 from syndic.model.markov.score import MEAN_ABSOLUTE
 from syndic.study import Study
 
@@ -187,7 +188,9 @@ def _gram(public: Public) -> list[PublishedError]:
         # the standard deviation of rescaled numbers, unless their bounds are nearer; short rows are a third shorter
         kept = min(1.0, 0.7 * float(scaling.length) * scaling.spread**2)
         spread = max(1 / scaling.spread, spread * sqrt(scaling.length)) * sqrt(kept)
-    return _products(plan.sigma, spread, len(plan.features) - 1, public.people, public.assumptions.r2)
+    return _products(
+        plan.sigma, spread, len(plan.features) - 1, public.people, public.assumptions.r2, plan.no_intervals
+    )
 
 
 def _mixing(public: Public) -> list[PublishedError]:
@@ -200,9 +203,16 @@ def _mixing(public: Public) -> list[PublishedError]:
     return _products(sigma, spread, len(plan.features), public.people, public.assumptions.r2)
 
 
-def _products(sigma: float, spread: float, features: int, people: int, r2: float) -> list[PublishedError]:
-    """Return the error of correlations and of least squares, with noise `sigma` on a sum of products in [-1, 1]."""
+def _products(  # a formula's numbers
+    sigma: float, spread: float, features: int, people: int, r2: float, no_intervals: str = ""
+) -> list[PublishedError]:
+    """Return the error of correlations and of least squares, with noise `sigma` on a sum of products in [-1, 1].
+
+    `no_intervals` says why there are none, if so; nor are there any where eigenvalues do not exceed the noise.
+    """
     off = sigma / (people * spread**2)
+    clear = not no_intervals and 1 / off > least_above_noise(max(1, features - 1))
+    wider = sqrt(1 + people * off**2) if clear else inf
     # each coefficient is off by as much; shrinkage never loses more than there is to explain
     loss = max(1, features - 1) * off**2 * (1 + r2)
     lost = r2 * loss / (r2 + loss) if r2 + loss > 0 else 0.0
@@ -210,11 +220,11 @@ def _products(sigma: float, spread: float, features: int, people: int, r2: float
         what="correlation of two columns",
         error=min(1.0, MEAN_ABSOLUTE * off),
         words="of 1; so much also for a coefficient, of predictors and a label of variance 1; "
-        + wider_words(sqrt(1 + people * off**2)),
+        + (f"no intervals: {no_intervals}" if no_intervals else wider_words(wider)),
         chance=MEAN_ABSOLUTE / sqrt(people),
-        wider=sqrt(1 + people * off**2),
+        wider=wider,
     )
-    words = f"of its variance is lost (R2) beside the same fit without noise, of R2 {r2:g} without noise"
+    words = f"of its variance is lost (R2) beside the same fit without noise, whose R2 is assumed to be {r2:g}"
     return [found, PublishedError(what="prediction of a column from all others", error=lost, words=words)]
 
 

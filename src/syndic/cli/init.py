@@ -128,7 +128,7 @@ def _show(made: Draft) -> None:
                 one.name,
                 one.kind or "left out",
                 f"{one.missing / one.rows:.1%}" if one.rows else "",
-                one.reason or (f"{one.unlisted} rare values become other" if one.unlisted else ""),
+                one.reason or one.remark or (f"{one.unlisted} rare values become other" if one.unlisted else ""),
             )
             for one in made.columns
         ),

@@ -1,5 +1,6 @@
 """`report`, `interval`, `evaluate`, `compare`, `recompute`, `export`: what can be done with a release."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ from syndic.cli.groups import command
 from syndic.cli.show import FOLDER, JSON, PATH
 from syndic.cli.study import named
 from syndic.errors import InputError, IntegrityError
+from syndic.model.interval import Interval
 from syndic.study import Release, Study, verify
 from syndic.study.differences import differences
+from syndic.study.party_folder import party_file
 
 
 @command("syndic report run", "syndic report run --party north --source north.csv --ledger ledger.sqlite")
@@ -20,7 +23,9 @@ from syndic.study.differences import differences
     "--out", "path", type=PATH, help="File to write.  [default: FOLDER/report.html, or owner-report-PARTY.html]"
 )
 @click.option("--party", help="Write this party's private report, outside the release's folder.")
-@click.option("--source", type=PATH, help="That party's rows, shown as exact shares beside the released ones.")
+@click.option(
+    "--source", type=PATH, help="That party's rows or its party.toml, shown as exact shares beside the released ones."
+)
 @click.option("--ledger", type=PATH, help="That party's ledger, shown after it was verified.")
 @JSON
 def report(
@@ -42,7 +47,9 @@ def report(
             written = public_report(release, path or folder / "report.html")
         else:
             target = path or Path(f"owner-report-{party}.html")
-            written = owner_report(release, target, party=party, source=source, ledger=ledger)
+            own = party_file(source)
+            rows = source if own is None else own.source
+            written = owner_report(release, target, party=party, source=rows, ledger=ledger)
     text = f"wrote {written}" + (f" - OWNER ONLY, for {party} alone" if party else "")
     facts = {"file": str(written), "owner": party, "digest": release.statement.digest}
     show.as_json_or(text, facts, as_json=as_json)
@@ -60,11 +67,24 @@ def interval(folder: Path, questions: tuple[str, ...], confidence: float, as_jso
     """Answer questions from a release with intervals. Reads no row and spends nothing.
 
     A QUESTION has mean, odds, linear, logistic or quantile of columns, with given=CONDITION. Intervals account for
-    sampling and noise. If the noisy tables do not answer, the reason is printed.
+    sampling and noise. If the noisy tables do not answer, the reason is printed. A wrong QUESTION gives an error
+    after the other answers, and exit status 2.
     """
     release = Release.load(folder)
-    found = [release.interval(question, confidence=confidence) for question in questions]
-    show.as_json_or("\n".join(map(str, found)), found, as_json=as_json)
+    found: list[Interval] = []
+    wrong: dict[str, str] = {}
+    for question in questions:
+        try:
+            found.append(release.interval(question, confidence=confidence))
+        except InputError as error:
+            wrong[question] = str(error)
+    if as_json:
+        show.as_json([*found, *({"question": question, "wrong": error} for question, error in wrong.items())])
+        sys.exit(InputError.exit_code if wrong else 0)
+    for one in found:
+        click.echo(str(one))
+    if wrong:
+        raise InputError("\n".join(dict.fromkeys(wrong.values())))
 
 
 @command(

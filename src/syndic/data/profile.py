@@ -103,7 +103,8 @@ class ColumnProfile:
     """What rows say about a column. Private.
 
     `kind` is None if the column is left out, and `reason` says why. `absent` are texts such as "NA" that mean missing;
-    `unlisted` is the number of different values that are too rare to be listed.
+    `unlisted` is the number of different values that are too rare to be listed. `missing` counts every value that a
+    study would take as missing; `odd` of these have text that is not of the kind.
     """
 
     name: str
@@ -119,6 +120,13 @@ class ColumnProfile:
     unlisted: int = 0
     rows: int = 0
     missing: int = 0
+    odd: int = 0
+
+    @property
+    def remark(self) -> str:
+        """What share of the values has text that is not of the kind; empty where none has."""
+        what = {"date": "no dates", "boolean": "neither true nor false"}.get(self.kind or "", "no numbers")
+        return f"{self.odd / self.rows:.1%} of its values are {what} and count as missing" if self.odd else ""
 
 
 @dataclass(frozen=True)
@@ -148,9 +156,11 @@ def profile_column(name: str, chunks: Sequence[pa.Array], kind: Kind | None = No
     profile = _described(name, found, present, kind)
     if profile.kind in {"categorical", "ordinal"}:
         missing, absent = rows - present.total, present.total < found.total
-    else:
-        missing, absent = rows - found.without(_ABSENT_NUMBER).total, False
-    return replace(profile, rows=rows, missing=missing, absent=absent)
+        return replace(profile, rows=rows, missing=missing, absent=absent)
+    plain = found.without(_ABSENT_NUMBER)
+    reader = {"boolean": read.truths, "date": read.times}.get(profile.kind or "", read.numbers)
+    odd = 0 if profile.kind is None else int(plain.rows[np.isnan(reader(plain.texts))].sum())
+    return replace(profile, rows=rows, missing=rows - plain.total + odd, odd=odd)
 
 
 def _distinct(chunks: Sequence[pa.Array]) -> _Distinct:

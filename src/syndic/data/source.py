@@ -120,12 +120,21 @@ def check_columns(source: Source, columns: Iterable[str]) -> list[str]:
     absent = [name for name in columns if name not in names]
     if absent:
         what = f"the required columns {absent} are missing"
-        raise InputError(f"{source.describe()}: {what}", elsewhere=what)
+        raise InputError(f"{source.describe()}: {what}{_hint(absent, names)}", elsewhere=what)
     repeated = [name for name in columns if names.count(name) > 1]
     if repeated:
         what = f"the columns {repeated} appear more than once"
         raise InputError(f"{source.describe()}: {what}", elsewhere=what)
     return columns
+
+
+def _hint(absent: list[str], names: tuple[str, ...]) -> str:
+    """Return why columns may be missing. It quotes no name of the source: without a header that is a value."""
+    if len(names) == 1 and any(mark in names[0] for mark in ",;\t|"):
+        return ". The first line has only one field: separate fields by commas in .csv files, by tabs in .tsv files"
+    written = {name.strip().casefold() for name in names}
+    alike = [name for name in absent if name.strip().casefold() in written]
+    return f". {alike} are there with other capitals or spaces: spell them alike" if alike else ""
 
 
 @contextmanager

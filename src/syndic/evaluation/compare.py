@@ -220,7 +220,8 @@ def _agreed(
         return table, None, study
     if study.partition != "horizontal":
         raise InputError(
-            f"evaluate does not support {study.protocol.title}: it supports methods over different people, same columns"
+            "evaluate does not support a release whose parties hold different columns of the same people. If you may "
+            "join their rows, evaluate its table: evaluate(release.table, {'joined': rows}, study.schema, seed=1)"
         )
     return table, study, study.schema
 

@@ -125,6 +125,9 @@ def predictions(
         warnings.simplefilter("ignore")
         for name, (model, matrices) in models.items():
             train, asked = (matrix[mask] for matrix, mask in zip(matrices, known, strict=True))
+            # a column that no training row has tells nothing, and boosting fails on it
+            blank = np.isnan(train).all(axis=0)
+            train[:, blank] = asked[:, blank] = 0.0
             if task == "regression":
                 scored.append(_regression(name, model.fit(train, values[0]).predict(asked), values[1]))
             else:

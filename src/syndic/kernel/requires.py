@@ -69,7 +69,9 @@ class Requires(Document):
         for party in terms.parties:
             self._check_party(terms, party)
         if self.delta and terms.budget.delta == 0:
-            raise InputError(f"{self.delta} needs delta above 0: set delta in the study's budget")
+            raise InputError(
+                f"{self.delta} needs delta above 0: set delta in [budget] of the study file, at most 0.01 / people"
+            )
         if self.people == "same":
             _check_same(terms)
         if self.people == "same" and terms.unit.person is not None:
@@ -103,8 +105,8 @@ class Requires(Document):
         if party.people is None and (replace or self.people in {"bound", "same"}):
             why = 'neighbours = "replace"' if replace else "this method"
             raise InputError(f"{where}: {why} needs the public number of its people: set `people`")
-        if self.delta and (party.budget or terms.budget).delta == 0:
-            raise InputError(f"{where}: {self.delta} needs delta above 0: set delta in its budget")
+        if self.delta and party.budget is not None and party.budget.delta == 0:
+            raise InputError(f"{where}: {self.delta} needs delta above 0: set delta in its `budget` in the study file")
         if self.columns == "all" and party.columns is not None:
             raise InputError(
                 f"{where}: with this method every party holds all columns: remove `columns`. For different columns: "

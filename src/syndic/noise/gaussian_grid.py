@@ -159,7 +159,7 @@ class FineGaussianShare(FineGrid, Shared, frozen=True, kw_only=True, tag_field="
         """Return the event if only `honest` shares were in the sum and known to nobody else."""
         self.check_present(honest)
         mu_squared = self.sensitivity_squared * self.scale**2 / (honest * self._fine_variance - ROUNDING)
-        law = f"Gaussian, mu {math.sqrt(mu_squared):.3g},"
+        law = f"Gaussian, mu {math.sqrt(mu_squared):.3g}"
         slack = _slack(self.changed, self._fine_variance, honest)
         return GaussianEvent(mu_squared=mu_squared, slack=slack, what=self.described(law, honest))
 

@@ -36,6 +36,12 @@ LEAST_VARIANCE = 4
 _POISSON_LIMIT = 2**10 * TABLE_RATE
 
 
+def in_shares(law: str, parties: int, honest: int) -> str:
+    """Return a description of noise of which every party adds a share; so many of them are enough."""
+    enough = f", of which any {honest} are enough" if honest < parties else ""
+    return f"{law}, noise by {parties} parties together{enough}"
+
+
 class Shared(Document, frozen=True, kw_only=True):
     """How many parties draw shares, and how many of them may collude or be missing."""
 
@@ -71,10 +77,8 @@ class Shared(Document, frozen=True, kw_only=True):
             raise ValueError(f"present ({present}) must be between 1 and the number of parties ({self.parties})")
 
     def described(self, law: str, honest: int) -> str:
-        """Return a description of the event in words."""
-        if honest != self.honest:
-            return f"{law} in {self.parties} shares, {honest} honest"
-        return f"{law} in {self.parties} shares, {self.colluding} colluding, {self.missing} missing"
+        """Return a description of the event in words, if so many shares protect."""
+        return in_shares(law, self.parties, honest)
 
     @property
     @abstractmethod

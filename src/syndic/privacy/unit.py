@@ -130,7 +130,7 @@ def check_delta(delta: Fraction, people: int) -> None:
     if delta > largest:
         raise InputError(
             f"delta ({float(delta):g}) must be at most 0.01 / people = {float(largest):g} "
-            f"for {people} people; {float(default_delta(people)):g} is the default"
+            f"for {people} people: set it to {float(default_delta(people)):g}, for example"
         )
 
 

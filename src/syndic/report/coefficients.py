@@ -1,12 +1,16 @@
 """The sections of a learnt model and of a Gram matrix: coefficients in the columns' own units."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from syndic.data.coding import INTERCEPT
+from syndic.data.column import MISSING_LABEL
 from syndic.errors import InputError
 from syndic.methods.learning.result import LearnModel, LearnResult, LinearPredictor
+from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
-from syndic.model.gram.fit import Fit, infer, regress
+from syndic.model.gram.fit import Fit, Inference, infer, regress
 from syndic.report.figure import Curve, Figure, Line
 from syndic.report.page import Grid, Section
 from syndic.report.svg import number
@@ -15,6 +19,7 @@ from syndic.study.release import Release
 _LABELS = 6
 _FEATURES = 40
 _SHOWN = 12
+_WITH_INTERVALS = ("In brackets is its 95 % interval, which includes sampling error and noise: least squares.",)
 
 
 def learn_section(_release: Release, result: LearnResult) -> Section:
@@ -63,7 +68,7 @@ def _learnt(predictor: LinearPredictor) -> Grid:
     rows = [(model.features[place], *(f"{row[place]:.4g}" for row in slopes)) for place in largest]
     caption = (
         "Coefficients in the columns' own units, without intervals: none is known to cover (see the report). "
-        "Largest scaled ones first (scaled: coefficients.csv)"
+        "Largest scaled ones first (all: release.model.coefficients; scaled: coefficients.csv)"
     )
     first = ("(intercept)", *(f"{value:.4g}" for value in intercepts))
     return Grid(caption, ("feature", *(model.classes or (model.label,))), (first, *rows))
@@ -79,33 +84,42 @@ def _units(predictor: LinearPredictor) -> str:
     clipped = f", for a row in the middle of all bounds, which is clipped by the factor {factor:.3g}"
     return (
         f"In the table a coefficient is the change of {change} per unit of its column{clipped if factor < 1 else ''}."
+        f"{_where_missing(model.features)}"
     )
 
 
-def gram_section(_release: Release, result: GramResult) -> Section | None:
-    """Return the linear regression of each of the first numbers on all other columns."""
-    fits = _fits(result)
+def _where_missing(features: Iterable[str]) -> str:
+    """Return how the table is read for a missing number, if one can be missing."""
+    if not any(name.endswith(f"={MISSING_LABEL}") for name in features):
+        return ""
+    return f" A number that is missing adds nothing but its coefficient of {MISSING_LABEL}."
+
+
+def gram_section(release: Release, result: GramResult) -> Section | None:
+    """Return the linear regression of the target, or of each of the first numbers, on all other columns."""
+    fits = _fits(result, getattr(release.study.protocol, "target", None))
     if not fits:
         return None
+    known = [_inferred(result, fit) for fit in fits]
+    why = release.study.plan_as(GramPlan).no_intervals or "the noise, or the number of columns, is too large"
     return Section(
         title="Regressions from the matrix",
         paragraphs=(
             f"Sums of products of {number(len(result.note.features))} features over {number(result.note.rows)} "
             "people. Any feature may be the label; every regression follows from the sums and costs nothing.",
             "Each column of the table is the linear regression of one label on the other columns. A coefficient is "
-            "in the label's unit per unit of its feature (a day for dates).",
-            "In brackets is its 95 % interval, which includes sampling error and noise: least squares. Where noise "
-            "or clipping is too large for intervals, the coefficient is shrunk as the noise requires and stands "
-            "alone.",
+            f"in the label's unit per unit of its feature (a day for dates).{_where_missing(result.gram.names)}",
+            *(_WITH_INTERVALS if any(known) else ()),
+            *(() if all(known) else (f"A coefficient without interval is shrunk as the noise requires; {why}.",)),
         ),
-        tables=(_table(result, fits),),
+        tables=(_table(fits, known, why),),
     )
 
 
-def _fits(result: GramResult) -> list[Fit]:
+def _fits(result: GramResult, target: str | None) -> list[Fit]:
     named = [each.name for each in result.note.features if each.values != "indicator" and not each.parts]
     fits = []
-    for name in [name for name in named if name != INTERCEPT][:_LABELS]:
+    for name in [name for name in named if name == (target or name) != INTERCEPT][:_LABELS]:
         try:
             fits.append(regress(result.gram, name))
         except InputError:
@@ -114,26 +128,30 @@ def _fits(result: GramResult) -> list[Fit]:
     return fits
 
 
-def _intervals(result: GramResult, fit: Fit) -> dict[str, str]:
-    """Return each coefficient with its interval, or without if there is none that can be relied on."""
+def _inferred(result: GramResult, fit: Fit) -> Inference | None:
+    """Return the same regression with intervals; None if there are none that can be relied on."""
     try:
         known = infer(result.gram, fit.label, fit.features)
     except InputError:
-        known = None
-    if known is None or not known.reliable:
+        return None
+    return known if known.reliable else None
+
+
+def _texts(fit: Fit, known: Inference | None) -> dict[str, str]:
+    """Return each coefficient, with its interval if it has one."""
+    if known is None:
         start, slopes = fit.original()
-        return {
-            INTERCEPT: f"{start:.4g}",
-            **{name: f"{one:.4g}" for name, one in zip(fit.features, slopes, strict=True)},
-        }
+        return {name: f"{one:.4g}" for name, one in zip((INTERCEPT, *fit.features), (start, *slopes), strict=True)}
     found = zip(known.names, known.estimates(), known.intervals(), strict=True)
     return {name: f"{value:.4g} [{low:.4g}, {high:.4g}]" for name, value, (low, high) in found}
 
 
-def _table(result: GramResult, fits: list[Fit]) -> Grid:
-    texts = [_intervals(result, fit) for fit in fits]
+def _table(fits: list[Fit], known: list[Inference | None], why: str) -> Grid:
+    texts = [_texts(*each) for each in zip(fits, known, strict=True)]
     names = list(dict.fromkeys(name for one in texts for name in one))[:_FEATURES]
     rows = [(name, *(one.get(name, "") for one in texts)) for name in names]
     r_squared = ("R squared", *(f"{fit.r_squared:.2f}" for fit in fits))
-    caption = "Coefficients in the columns' own units, 95 % intervals, by label (others: release.model.regression)"
+    intervals = "95 % intervals" if all(known) else "some with 95 % intervals" if any(known) else "without intervals"
+    caption = f"Coefficients in the columns' own units, {intervals}, by label (others: release.model.regression)"
+    caption += "" if all(known) else f". No intervals: {why}" if not any(known) else f". Others have none: {why}"
     return Grid(caption, ("feature", *(fit.label for fit in fits)), (*rows, r_squared))

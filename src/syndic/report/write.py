@@ -167,17 +167,23 @@ def _facts(release: Release) -> tuple[tuple[str, str, str], ...]:
     first, *more = costs_of(statement)
     if not statement.protects:
         facts.append(("Protection of one person", "none", "see the warning above"))
-        facts.append(("Would cost, with fresh noise", first, "; ".join(more)))
+        facts.append(_cost("Would cost, with fresh noise", first, *more))
         return tuple(facts)
-    facts.append(("Cost for one person", first, "; ".join(more)))
+    facts.append(_cost("Cost for one person", first, *more))
     if not statement.discloses:
         chance = percent(best_guess(statement.epsilon, statement.delta))
         facts.append(
             ("Protection of one person", f"50{HARD}% → {chance}", "a right guess, without and with the release")
         )
     if not statement.one_number:
-        facts.append((WHOLE_RELEASE, at_delta(statement.epsilon, statement.delta), "for one person"))
+        facts.append(_cost(WHOLE_RELEASE, f"{at_delta(statement.epsilon, statement.delta)} for one person"))
     return tuple(facts)
+
+
+def _cost(title: str, text: str, *more: str) -> tuple[str, str, str]:
+    """Return a fact whose value is the epsilon alone; what it is of follows."""
+    word, value, rest = text.split(" ", 2)
+    return title, f"{word} {value}", "; ".join((rest, *more))
 
 
 def _refuse_release_folder(path: Path) -> None:

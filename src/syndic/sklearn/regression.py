@@ -17,7 +17,7 @@ from syndic.errors import InputError
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
 from syndic.model.gram.consistent import consistent
-from syndic.model.gram.fit import Fit, Inference, infer, regress
+from syndic.model.gram.fit import Fit, Inference, in_own_units, infer, regress
 from syndic.model.gram.logistic import Odds, classify
 from syndic.model.gram.matrix import GramMatrix
 from syndic.model.gram.rows import Clip
@@ -202,9 +202,9 @@ class GramClassifier(GramModel):
         self.model_: Odds = classify(gram, self.label, self.features, ridge=self.alpha)
         self._name(self.model_.features)
         self.classes_ = np.array([False, True])
-        middle, half = self._units()
-        slopes = self.model_.coefficients / half
-        self.intercept_, self.coef_ = np.array([self.model_.intercept - slopes @ middle]), slopes[None, :]
+        scaled = np.array([self.model_.intercept, *self.model_.coefficients])
+        units = in_own_units(gram, self.model_.features) @ scaled
+        self.intercept_, self.coef_ = units[:1], units[None, 1:]
         return self
 
     def predict_proba(self, X: Any) -> Numbers:  # noqa: N803

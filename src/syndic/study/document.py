@@ -34,7 +34,7 @@ from syndic.kernel import (
 )
 from syndic.kernel.terms import ReadFrom, check_digest, named, owned, owners_of_several
 from syndic.methods import Align, AnyMethod
-from syndic.privacy import Budget, Cost, Price, Unit, check_delta, default_delta, joint_cost
+from syndic.privacy import Budget, Cost, Price, Unit, check_delta, joint_cost
 from syndic.privacy.covered import charge_of
 
 Kind = TypeVar("Kind", bound=Plan)
@@ -257,8 +257,6 @@ class Study(Document, dict=True):
     def check(self) -> None:
         """Raise `InputError` if the study cannot run or would cost more than its budget. Reads no row."""
         self._check_deltas()
-        if self.alignment and (self.partition != "vertical" or isinstance(self.protocol, Align)):
-            raise InputError("alignment is only for vertical studies that read aligned rows: leave it out")
         groups, own = groups_of(self), {party.name: party.alignment for party in self.parties}
         for group in groups:
             found = {own[name] for name in group.parties}
@@ -287,6 +285,9 @@ class Study(Document, dict=True):
         except (ValueError, ArithmeticError) as error:
             # a mechanism that these budgets do not allow names the number that is out of range, or overflows
             raise InputError(f"{self.name}: {error}") from None
+        # after the method has said whether parties may hold different columns
+        if self.alignment and (self.partition != "vertical" or isinstance(self.protocol, Align)):
+            raise InputError("alignment is only for vertical studies that read aligned rows: leave it out")
         if self.protocol.simulation_only:
             return
         if epsilon > self.budget.epsilon or self.delta > self.budget.delta:
@@ -301,11 +302,11 @@ class Study(Document, dict=True):
         if self.delta == 0:
             return
         if people is None:
-            raise InputError("delta above 0 needs a public number of people: set people for every party")
+            raise InputError("delta above 0 needs a public number of people: set `people` for every party")
         try:
             check_delta(self.delta, people)
         except InputError as error:
-            raise InputError(f"{error}; a good choice is {float(default_delta(people)):g}") from None
+            raise InputError(f"study file, budget: {error}") from None
 
 
 @lru_cache(maxsize=16)

@@ -149,6 +149,8 @@ def _column_lines(column: ColumnProfile, known: Declared | None) -> list[str]:
     lines = []
     if column.rows and column.missing >= _MANY_MISSING * column.rows:
         lines.append(f"# {column.missing / column.rows:.0%} of its values are missing; they get a level of their own")
+    if column.remark:
+        lines.append(f"# {column.remark}")
     if column.unlisted:
         lines.append(f'# {column.unlisted} values that few rows have are not listed; they become "other"')
     lines += ["[[schema.columns]]", f"name = {toml_of(column.name)}"]

@@ -83,7 +83,11 @@ def lay_out(parties: Sequence[PartyRows], known: Mapping[str, Declared]) -> Layo
     if _vertical(parties, names, shared, ids):
         return _vertical_layout(parties, columns, ids, notes)
     if not shared:
-        raise InputError("the files have no column in common, no common id and different numbers of rows")
+        raise InputError(
+            "the files have no column in common, no common id and different numbers of rows. If their people differ, "
+            "give columns of the same meaning the same name. If they are the same people, add an id column of the same "
+            "name to each file: `syndic init` then drafts a study of rows that `align` puts in order"
+        )
     columns = [
         replace(one, kind=None, reason="not in every file") if one.name not in shared and one.kind else one
         for one in columns

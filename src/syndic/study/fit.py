@@ -40,7 +40,7 @@ from syndic.study.fit_people import (
     rows_cut,
 )
 from syndic.study.party_folder import PartyFile, PartyFolder, party_file
-from syndic.study.party_rows import order_of
+from syndic.study.party_rows import check_ids, order_of
 
 _MOST: Final = 0.5
 """The share of a column's values above which agreeing needs a second yes."""
@@ -142,6 +142,8 @@ def fit_of(study: Study, name: str, source: Any) -> Fit:
         found = fit(schema_of(study, name), opened, unit=study.unit, people=people, party=name)
         if not isinstance(study.protocol, Align):
             return replace(found, advice=(*found.advice, *_beside(study, name, source)))
+        if own is None or not own.id_columns:
+            check_ids(opened, study.protocol.id)
         ids = fit_ids(
             opened,
             (own.id_columns if own else ()) or study.protocol.id,
@@ -275,7 +277,7 @@ class _Tally:
         if isinstance(column, Listed):
             alike = _alike(column, self._texts, self._listed)
             if alike or self._outside > CUT * values:
-                meant = f"; did you mean {', '.join(alike)}?" if alike else _instead(column, self._texts)
+                meant = alike or _instead(column, self._texts)
                 texts.append(f"{percent(self._outside, values)} of the values are not in the list{meant}")
             rare = int((self._counts < _FEW).sum())
             if column.levels >= _MANY_LEVELS and 2 * rare > column.levels:
@@ -292,7 +294,8 @@ class _Tally:
                 f"{side}: ask for other bounds"
             )
         if self._missing > CUT * values:
-            texts.append(f"{percent(self._missing, values)} of the values are empty or cannot be read as {kind}")
+            unread = "" if isinstance(column, Listed) else f" or cannot be read as {kind}"
+            texts.append(f"{percent(self._missing, values)} of the values are empty{unread}")
         return texts
 
 
@@ -309,18 +312,30 @@ def _levels(column: Column, counts: NDArray[np.int64]) -> tuple[LevelLine, ...]:
     return (*lines, *(LevelLine(label=labels[code], rows=int(counts[code])) for code in range(levels, column.size)))
 
 
-def _alike(column: Listed, texts: Counter[str], counts: NDArray[np.int64]) -> list[str]:
-    """Return values of the rows that look like listed ones, with those. Each occurs at least a few times."""
+def _alike(column: Listed, texts: Counter[str], counts: NDArray[np.int64]) -> str:
+    """Return what to do about values of the rows that look like listed ones. Each occurs at least a few times."""
     folded = {text.casefold(): text for text, times in reversed(texts.most_common(_TEXTS_COMPARED)) if times >= _FEW}
-    found = []
+    listed = {value.casefold() for value in column.values}
+    meant: list[str] = []
+    beside: list[str] = []
     for place, value in enumerate(column.values[:_TEXTS_COMPARED]):
-        same = folded.get(value.casefold())
-        if same is None and counts[place] < _FEW:
-            near = difflib.get_close_matches(value.casefold(), folded, n=1, cutoff=_ALIKE)
+        same, occurs = folded.get(value.casefold()), counts[place] >= _FEW
+        if same is None and not occurs:
+            # values that differ in a digit are different codes
+            others = [text for text in folded if text not in listed and _digits(text) == _digits(value)]
+            near = difflib.get_close_matches(value.casefold(), others, n=1, cutoff=_ALIKE)
             same = folded[near[0]] if near else None
         if same is not None:
-            found.append(f"'{printable(same)[:40]}' instead of '{printable(value)[:40]}'")
-    return found[:_SUGGESTED]
+            both = f"'{printable(same)[:40]}'", f"'{printable(value)[:40]}'"
+            (beside if occurs else meant).append((" beside " if occurs else " instead of ").join(both))
+    named = f"; did you mean {', '.join(meant[:_SUGGESTED])}?" if meant else ""
+    if beside:
+        named += f"; rows also have {', '.join(beside[:_SUGGESTED])}: spell them alike in your rows, or list both"
+    return named
+
+
+def _digits(text: str) -> list[str]:
+    return [letter for letter in text if letter.isdigit()]
 
 
 def _instead(column: Listed, texts: Counter[str]) -> str:

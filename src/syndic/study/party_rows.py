@@ -37,11 +37,14 @@ def open_table(
     """
     try:
         rows, alignment = open_source(source), alignment_of(study, name)
+        ids = id_columns_of(study, name, id_columns, ledger, seed)
+        if not id_columns:
+            check_ids(rows, ids)
         if study.by_place and alignment is None:
             rows = _placed(rows, schema_of(study, name))
         if alignment is not None:
             rows = _aligned(study, name, rows, ledger, id_columns, seed)
-        return table_of(study, name, rows, key=key, id_columns=id_columns_of(study, name, id_columns, ledger, seed))
+        return table_of(study, name, rows, key=key, id_columns=ids)
     except InputError as error:
         elsewhere = error.elsewhere and f"party '{name}': {error.elsewhere}"
         raise InputError(f"party '{name}': {error}", elsewhere=elsewhere) from None
@@ -81,6 +84,14 @@ def id_columns_of(
     if alignment is None or id_columns:
         return () if alignment is None else id_columns
     return order_of(study, party, ledger, seed).columns
+
+
+def check_ids(rows: Source, ids: tuple[str, ...]) -> None:
+    """Raise `InputError` if a source lacks id columns whose names are not this party's own."""
+    absent = [name for name in ids if name not in rows.names()]
+    if absent:
+        what = f"the id columns {absent} are missing: name this party's own with `id` in its party.toml"
+        raise InputError(f"{rows.describe()}: {what}", elsewhere=what)
 
 
 def stored_alignment(

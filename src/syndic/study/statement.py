@@ -107,11 +107,7 @@ def state(study: Study, *, simulated: bool, version: str) -> Statement:
         # JSON has no infinity, and a delta without a bound is no point of a curve
         curve=tuple((_above(each), float(delta)) for delta in _DELTAS if (each := joint.epsilon(delta)) != inf),
         parties=_party_costs(study),
-        randomness=(
-            "simulated: the noise is reproducible from a seed and protects nobody"
-            if simulated
-            else "exact integer noise from the operating system's generator"
-        ),
+        randomness=_randomness(study, simulated=simulated),
         protects=not simulated and not study.protocol.simulation_only,
         sees=disclosure.sees,
         sensitivity=disclosure.sensitivity,
@@ -201,6 +197,14 @@ def summary(statement: Statement) -> dict[str, Any]:
     if not statement.one_number:
         lines["whole release"] = f"{at_delta(statement.epsilon, statement.delta)}, all parties together"
     return {**lines, "noise": statement.randomness}
+
+
+def _randomness(study: Study, *, simulated: bool) -> str:
+    if simulated:
+        return "simulated: the noise is reproducible from a seed and protects nobody"
+    if not any(study.plan.events(party.name) for party in study.parties):
+        return "none: the method adds no noise"
+    return "exact integer noise from the operating system's generator"
 
 
 def _party_costs(study: Study) -> tuple[PartyCost, ...]:

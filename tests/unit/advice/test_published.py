@@ -23,7 +23,9 @@ from syndic.data.coding import coding_of
 from syndic.errors import InputError
 from syndic.methods import Learn
 from syndic.methods.learning.plan import LearnPlan
+from syndic.methods.regression.gram_plan import GramPlan
 from syndic.model.gram.fit import infer, regress
+from syndic.report.write import coefficient_tables
 from syndic.study import Release
 
 PEOPLE = 2000
@@ -155,6 +157,38 @@ def test_widths_of_tables_and_coefficients() -> None:
     wider = float(np.median((known.standard_errors() / known.standard_errors("sampling"))[1:]))
     told = next(one for one in advise_published(gram).errors if one.what.startswith("corr"))
     assert told.wider == pytest.approx(wider, rel=0.5)
+
+
+def test_intervals_that_a_gram_matrix_will_not_have_are_not_forecast() -> None:
+    """Plan and advice say it beforehand, and what gives some; the release then has none indeed."""
+    few = apart("gram", columns=NUMBERS, people=1400)
+    (told,) = (one for one in advise_published(few).errors if one.what.startswith("corr"))
+    assert told.wider == np.inf
+    for said in (str(told), *(note for note in few.plan.resources.notes if "intervals" in note)):
+        assert "no intervals" in said
+        assert "set `scaling = 0`" in said
+    least = advise(few, wider=2.0)
+    assert isinstance(least, NoiseAdvice)
+    assert (least.epsilon or 0.0) > 1
+    release = run(few, numbers(0, 1400), 1)
+    assert not infer(release.result.gram, "y").reliable  # type: ignore[attr-defined]
+    (grid,) = coefficient_tables(release)
+    assert "without intervals" in grid.caption
+    assert "No intervals: the people are so few" in grid.caption
+    assert "[" not in str(grid.rows)
+    for options, reason in (("norm = 0.5", "norm = 1"), ('target = "y"', "without `target`")):
+        assert reason in apart("gram", options, columns=NUMBERS, people=1400).plan_as(GramPlan).no_intervals
+    noisy = advise_published(apart("gram", "scaling = 0.0", 0.1, columns=NUMBERS, people=1400)).errors
+    assert any("the noise is too large for intervals" in str(one) for one in noisy)
+    many = advise_published(apart("gram", columns=NUMBERS, people=30_000)).errors
+    assert all("no intervals" not in str(one) for one in many)
+
+
+def test_a_declared_target_has_the_only_regression_in_the_table() -> None:
+    study = apart("gram", 'target = "y"', columns=NUMBERS, epsilon=8)
+    (grid,) = coefficient_tables(run(study, numbers(0), 1))
+    assert grid.head == ("feature", "y")
+    assert "[" in str(grid.rows)
 
 
 def test_weighted_rows_are_forecast_in_people() -> None:

@@ -26,6 +26,7 @@ from syndic.random import SimulationRandomness
 from syndic.runtime import Local
 from syndic.study import PartyFolder
 from syndic.study.agreement import agree, consider
+from syndic.study.fit import fit_of
 from syndic.study.identity import Identity
 from syndic.study.party_folder import run_digest
 from syndic.study.run import run_study
@@ -169,6 +170,25 @@ def test_a_study_that_does_not_fit_ends_in_advice_before_anything_is_spent(case:
     assert run(*asked, said="y\ny\n").exit_code == 0
     assert run(*asked, "--yes", "--despite-fit").exit_code == 0
     assert json.loads(run(*asked, "--yes", "--despite-fit", "--json").stdout)["owner_only"]["poor"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "rows", "advice"),
+    [
+        (["f", "M"], ["f", "M", "m"], "not in the list; rows also have 'm' beside 'M': spell them alike"),
+        (["A05.1", "B10"], ["A08.1", "B10"], "not in the list: list them, or groups of them"),
+        # 'female' looks like 'Male' too, but it is the other listed value
+        (["Female", "Male"], ["female", "x"], "did you mean 'female' instead of 'Female'? (this line"),
+        (["x", "y"], ["", "x"], "50 % of the values are empty (this line"),
+    ],
+)
+def test_alike_values_are_named_only_if_they_mean_the_same(
+    listed: list[str], rows: list[str], advice: str, tmp_path: Path
+) -> None:
+    columns = f'[[schema.columns]]\nname = "code"\nkind = "categorical"\nvalues = {json.dumps(listed)}\n'
+    study = Study.loads(study_text(parties=PARTY, columns=columns))
+    (tmp_path / "north.csv").write_text("id,code\n" + "".join(f"1,{row}\n" for row in rows * 20))
+    assert advice in fit_of(study, "north", tmp_path / "north.csv").advice[0]
 
 
 def test_rows_that_fit_need_one_yes(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from syndic.data import Real
 from syndic.data.bins import round_bounds, round_days, round_down, round_up
 from syndic.data.people import rows_of_people
 from syndic.data.profile import ColumnProfile, Kind, named_as_code, named_as_id, profile_column
@@ -73,6 +74,12 @@ def test_many_whole_numbers_are_binned() -> None:
 def test_missing_values_and_words_for_them() -> None:
     ages = described(as_csv([20, 30, 41, None, "NA", "unknown"] * 20))
     assert (ages.kind, ages.rows, ages.missing) == ("integer", 120, 60)
+    # a study takes what is no number as missing, and so does its draft
+    crp = described([f"{place / 10}" for place in range(92)] + ["<0.5"] * 3 + ["hemolyt.", None, "NA", "", "1e999"])
+    assert (crp.kind, crp.rows, crp.missing, crp.odd) == ("real", 100, 7, 4)
+    assert crp.remark.startswith("4.0% of its values are no numbers")
+    column = Real(name="x", lower=0, upper=10, bins=10)
+    assert (column.encode(pa.array(["<0.5", "hemolyt.", None, "NA", "", "1e999"])) == column.missing_code).sum() == 5
     colours = described(["red", "blue", "NA", None, ""] * 20)
     assert (colours.values, colours.missing, colours.absent) == (("blue", "red"), 60, True)
     pain = described(["none", "mild", "severe"] * 20)

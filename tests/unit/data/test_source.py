@@ -187,6 +187,28 @@ def test_header_alone_is_a_table_without_rows(tmp_path: Path) -> None:
     assert Table(SCHEMA.select(["sex"]), open_source(tmp_path / "empty.csv")).rows() == 0
 
 
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("sex;age", "only one field: separate fields by commas"),
+        (" Sex ,age", r"\['sex'\] are there with other capitals or spaces"),
+        ("gender,age", "are missing$"),
+    ],
+)
+def test_missing_columns_are_explained_without_quoting_the_first_line(tmp_path: Path, header: str, said: str) -> None:
+    (tmp_path / "x.csv").write_text(f"{header}\nF,1\n")
+    with pytest.raises(InputError, match=said) as caught:
+        Table(SCHEMA.select(["sex"]), open_source(tmp_path / "x.csv"))
+    assert caught.value.elsewhere == "the required columns ['sex'] are missing"
+    assert header.strip() not in str(caught.value)
+
+
+def test_a_file_of_an_unknown_type_may_be_a_party_file(tmp_path: Path) -> None:
+    (tmp_path / "north.toml").touch()
+    with pytest.raises(InputError, match=r"'\.toml'; expected .*name must end in party\.toml"):
+        open_source(tmp_path / "north.toml")
+
+
 def test_columns_there_twice_are_refused(tmp_path: Path) -> None:
     (tmp_path / "twice.csv").write_text("sex,sex\nF,M\n")
     with pytest.raises(InputError, match=r"\['sex'\] appear more than once"):

@@ -272,6 +272,20 @@ def test_boosting_takes_missing_values_and_many_levels() -> None:
     assert found.score == 1
 
 
+@pytest.mark.parametrize("target", ["y", "m"])
+def test_a_column_that_no_training_row_has_tells_nothing(target: str) -> None:
+    numbers = (Integer(name="n", lower=0, upper=9), Integer(name="m", lower=0, upper=9))
+    schema = Schema(columns=(*numbers, Boolean(name="y", missing=Instead(value=False))))
+    draws = np.random.default_rng(1)
+    test: Coded = {name: draws.integers(0, levels, 200).astype(np.uint8) for name, levels in (("n", 11), ("m", 10))}
+    test["y"] = (test["m"] > 4).astype(np.uint8)
+    without = {**test, "n": np.zeros(200, dtype=np.uint8)}
+    expected = predictions(schema, target, without, without, seed=1, full=True)
+    training = {**test, "n": np.full(200, 10, dtype=np.uint8)}
+    assert predictions(schema, target, training, test, seed=1)[0] == expected[0]
+    assert len(predictions(schema, target, training, test, seed=1, full=True)) == 3
+
+
 def test_regression_is_scored_in_the_targets_unit() -> None:
     training, test = people(3000, 1), people(1000, 2)
     found = {one.model: one for one in predictions(SCHEMA, "z", training, test, seed=1, full=True)}

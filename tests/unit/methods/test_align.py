@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aligning import carried, table
-from support import THREE_VERTICAL, VERTICAL, align_study, charges, rows, vertical_study, with_ids
+from support import THREE_VERTICAL, VERTICAL, across_study, align_study, charges, rows, vertical_study, with_ids
 from syndic import Study, plan, simulate
 from syndic.data.aligned import Alignment, IdRule, id_batches, name_of
 from syndic.document import from_json, to_json
@@ -110,6 +110,7 @@ def test_an_order_belongs_to_its_run_and_says_nothing_of_the_ids(tmp_path: Path)
     assert Release.load(tmp_path / "release").result == release.result
     assert release.summary()["common people"] == len(orders[0])
     assert (release.statement.epsilon, release.statement.protects) == (0.0, True)
+    assert release.statement.randomness == "none: the method adds no noise"
     assert any("every party learns it" in line for line in release.statement.not_protected)
 
 
@@ -205,7 +206,7 @@ def test_more_people_than_the_bound_are_left_out_and_a_missing_column_stops_it()
     everybody = table(list(range(65)))
     found = [simulate(align_study(), {"north": some, "south": south}, seed=1) for some in (everybody, everybody[:60])]
     assert found[0].result == found[1].result
-    with pytest.raises(PartyError, match=r"party 'north': .*\['id'\] are missing"):
+    with pytest.raises(PartyError, match=r"party 'north': .*\['id'\] are missing: .*`id` in its party.toml"):
         simulate(align_study(), {"north": rows(10), "south": south})
 
 
@@ -258,6 +259,10 @@ def test_a_study_names_its_alignment_and_others_keep_their_digest() -> None:
         named(study, "abc")
     with pytest.raises(InputError, match="leave it out"):
         named(align_study(), "0" * 64).check()
+    # a method for different people: what to do about its columns comes first
+    learn = across_study("learn", 'label = "colour"\npositive = "red"', budget="epsilon = 1.0\ndelta = 1e-6")
+    with pytest.raises(InputError, match="every party holds all columns"):
+        named(learn, "0" * 64).check()
 
 
 def test_the_plan_says_what_it_takes() -> None:

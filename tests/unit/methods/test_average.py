@@ -167,7 +167,7 @@ def test_release_is_read_back(tmp_path: Path) -> None:
     [
         (study(unit='neighbours = "add_remove"'), "public number of rows"),
         (study(unit='neighbours = "replace"\nrows = 2'), "rows = 1"),
-        (study(budget="epsilon = 1.0"), "needs delta above 0"),
+        (study(budget="epsilon = 1.0"), r"needs delta above 0: set delta in \[budget\] of the study file"),
         (study(budget="epsilon = 30.0\ndelta = 1e-7"), "leaves nothing of delta"),
         (study(people=(200_000, 200_000, 1000), budget="epsilon = 1.0\ndelta = 3e-9"), "use fewer bits"),
         (study("bits = 24", budget="epsilon = 1e-12\ndelta = 1e-7"), "2\\^52"),

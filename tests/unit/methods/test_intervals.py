@@ -60,6 +60,24 @@ def test_the_folder_of_a_release_is_enough(released: Release, tmp_path: Path) ->
     assert "95 % interval" in CliRunner().invoke(cli, ["interval", str(tmp_path), "mean(age)"]).output
 
 
+def test_a_wrong_question_does_not_take_the_answers_of_others(released: Release, tmp_path: Path) -> None:
+    released.write(tmp_path)
+    asked = ["interval", str(tmp_path), "mean(nope)", "mean(age)", "mean(colour)"]
+    told = CliRunner().invoke(cli, asked)
+    assert told.output.startswith("mean(age) = ")
+    assert isinstance(told.exception, InputError)
+    first, second = str(told.exception).split("\n")
+    assert first.startswith("mean(nope): no column 'nope'")
+    assert second.startswith("mean(colour): 'colour' is no number")
+    told = CliRunner().invoke(cli, [*asked, "--json"])
+    assert told.exit_code == InputError.exit_code
+    assert [(one["question"], "wrong" in one) for one in json.loads(told.output)] == [
+        ("mean(age)", False),
+        ("mean(nope)", True),
+        ("mean(colour)", True),
+    ]
+
+
 def test_what_is_kept_is_measured() -> None:
     question = "mean(score * age, given=colour == 'red')"
     plain, kept = (

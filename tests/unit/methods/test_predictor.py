@@ -140,6 +140,30 @@ def encoded(release: Release, rows: pd.DataFrame) -> Any:
     return model.design.rows(coded)
 
 
+def test_scores_are_those_by_hand_from_the_coefficients() -> None:
+    """Also where numbers and booleans are missing: they add nothing but the coefficient of their level for it."""
+    with_level = COLUMNS.replace("missing = { value = 100.0 }\n", "").replace("missing = { value = false }\n", "")
+    rows, draws = frame(), np.random.default_rng(5)
+    rows["weight"] = rows["weight"].where(draws.random(COUNT) < 0.8)
+    rows["ill"] = rows["ill"].astype(object).where(draws.random(COUNT) < 0.8, None)
+    text = study_text(
+        unit='neighbours = "replace"',
+        budget="epsilon = 1000.0\ndelta = 1e-7",
+        parties=PARTIES,
+        columns=with_level,
+        protocol='method = "learn"\nlabel = "stage"\npositive = "late"\nfeatures = ["weight", "ill", "pressure"]',
+    )
+    model = simulate(Study.loads(text), {"a": rows[: COUNT // 2], "b": rows[COUNT // 2 :]}, seed=1).model
+    known = model.coefficients.to_pydict()
+    of = dict(zip(known["feature"], known["coefficient"], strict=True))
+    for weight, ill in ((90.05, True), (110.05, False), (None, True), (100.05, None), (None, None)):
+        score = of["(intercept)"] + of["pressure=(missing)"]
+        score += of["weight=(missing)"] if weight is None else weight * of["weight"]
+        score += of["ill=(missing)"] if ill is None else ill * of["ill"]
+        chance = model.predict_proba({"weight": [weight], "ill": [ill], "pressure": [None]})[0, 1]
+        assert 1 / (1 + np.exp(-score)) == pytest.approx(chance, abs=1e-3), (weight, ill)
+
+
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
 def test_several_classes_and_clipped_rows(loss: str) -> None:
     rows = frame()

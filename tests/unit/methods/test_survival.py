@@ -279,3 +279,9 @@ def test_questions_beyond_the_study_are_refused(release: Release) -> None:
         found.curves("height")
     with pytest.raises(InputError, match="not a cause; they are relapse, death"):
         found.curves(cause="cured")
+
+
+def test_the_plan_says_where_noise_cannot_be_as_small_as_the_budget_allows() -> None:
+    plans = [Study.loads(STUDY.replace("epsilon = 1.0", f"epsilon = {epsilon}")).plan for epsilon in (1.0, 4.0)]
+    said = [any("noise cannot be smaller" in note for note in plan.resources.notes) for plan in plans]
+    assert said == [False, True]

@@ -98,6 +98,24 @@ def test_coefficients_in_the_columns_own_units() -> None:
     assert changed.standard_errors()[0] == pytest.approx(900 * np.sqrt(row @ total @ row))
 
 
+def test_a_missing_number_adds_nothing_but_the_coefficient_of_its_level() -> None:
+    matrix, absent = rows(), np.random.default_rng(9).random(len(rows())) < 0.3
+    matrix[absent, 0] = 0.0
+    matrix = np.insert(matrix, 1, absent, axis=1)
+    flag = Feature(name="a=(missing)", block="a", values="indicator")
+    others = (Feature(name=name, block=name) for name in NAMES[1:])
+    features = (intercept(), Feature(name="a", block="a", middle=50.0, half=2.0), flag, *others)
+    places, products = places_of(features), np.insert(matrix, 0, 1.0, axis=1).T @ np.insert(matrix, 0, 1.0, axis=1)
+    sums = np.zeros(int(places.max()) + 1)
+    sums[places[places >= 0]] = products[places >= 0]
+    known = GramMatrix(features=features, rows=len(matrix), values=sums, sigma=0.1)
+    own = matrix[:, :-1].copy()
+    own[:, 0] = np.where(absent, 0.0, 50.0 + 2.0 * own[:, 0])
+    for fit in (regress(known, "y"), infer(known, "y").fit):
+        start, slopes = fit.original()
+        assert np.allclose(start + own @ slopes, fit.intercept + matrix[:, :-1] @ fit.coefficients)
+
+
 @pytest.mark.slow
 def test_noise_is_in_the_standard_errors_as_simulated() -> None:
     matrix, generator = rows(3000), np.random.default_rng(5)

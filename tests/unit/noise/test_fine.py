@@ -163,14 +163,16 @@ def test_shares_carry_the_noise_of_the_whole_whoever_is_missing() -> None:
         assert some.total_variance(some.honest) == pytest.approx(fine().variance, rel=1e-9)
         assert some.event.mu_squared == BUDGET
         assert Cost.of([some.event]).epsilon(DELTA) <= 1
-    assert share(5, colluding=1).event.what == "Gaussian, mu 0.237, in 5 shares, 1 colluding, 0 missing"
+    assert (
+        share(5, colluding=1).event.what == "Gaussian, mu 0.237, noise by 5 parties together, of which any 4 are enough"
+    )
 
 
 def test_more_colluders_than_planned_cost_more() -> None:
     some = share(10)
     assert some.event_if(5).mu_squared == pytest.approx(2 * some.event.mu_squared, rel=1e-6)
     assert some.event_if(1).slack > some.event_if(5).slack > some.event.slack
-    assert some.event_if(5).what.endswith("in 10 shares, 5 honest")
+    assert some.event_if(5).what.endswith("noise by 10 parties together, of which any 5 are enough")
     with pytest.raises(ValueError, match=r"present \(11\) must be between 1"):
         some.event_if(11)
 

@@ -70,7 +70,7 @@ SHARES: list[Share] = [
 def test_the_honest_shares_alone_have_the_variance_that_the_cost_needs(make: Callable[..., Share]) -> None:
     everybody, some = make(10), make(10, colluding=3, missing=2)
     assert some.honest == 5
-    assert some.event.what.endswith("in 10 shares, 3 colluding, 2 missing")
+    assert some.event.what.endswith("noise by 10 parties together, of which any 5 are enough")
     # five honest shares carry what ten carried: each is twice as wide
     assert some.variance == pytest.approx(2 * everybody.variance, rel=1e-9)
     assert some.total_variance(8) == pytest.approx(8 / 5 * everybody.total_variance(10), rel=1e-9)
@@ -101,7 +101,7 @@ def test_more_colluders_than_planned_cost_more(share: Share) -> None:
     costs = [cost_of(share.event_if(honest)) for honest in (10, 9, 5, 2)]
     assert costs[0] >= cost_of(share.event)
     assert all(less < more for less, more in itertools.pairwise(costs))
-    assert share.event_if(5).what.endswith("in 10 shares, 5 honest")
+    assert share.event_if(5).what.endswith("noise by 10 parties together, of which any 5 are enough")
     if not isinstance(share, LaplaceShare):
         assert costs[2] == pytest.approx(2 * costs[0], rel=0.05)
 

@@ -60,7 +60,9 @@ def test_impossible_budgets_are_refused(epsilon: Fraction, delta: Fraction, text
 def test_delta_may_be_a_hundredth_of_one_person_and_no_more() -> None:
     check_delta(Fraction(1, 100_000), 1000)
     check_delta(Fraction(0), 1000)
-    with pytest.raises(InputError, match=r"delta \(1\.1e-05\) must be at most .* 1e-05 for 1000 people"):
+    with pytest.raises(
+        InputError, match=r"delta \(1\.1e-05\) must be at most .* 1e-05 for 1000 people: set it to 1e-05"
+    ):
         check_delta(Fraction(11, 10**6), 1000)
     with pytest.raises(InputError, match=r"people \(0\)"):
         check_delta(Fraction(0), 0)

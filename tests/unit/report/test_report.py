@@ -14,10 +14,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from support import CASES, Case, rows, study_text, two_parties
 from syndic import Release, Study, simulate
+from syndic.cli.main import cli
 from syndic.data import ReleasedTable, SparseCounts
 from syndic.errors import InputError, IntegrityError, RefusedError
 from syndic.kernel import Result
@@ -138,7 +141,8 @@ def test_a_release_that_protects_says_so_in_numbers(plain: Release, tmp_path: Pa
     page = read(plain, tmp_path)
     assert "protects nobody" not in page.text
     assert "50 % → 73.1 %" in page.of("strong")
-    assert "epsilon 1 for one person at each party, and over the whole release" in page.of("strong")
+    assert "epsilon 1" in page.of("strong")
+    assert "for one person at each party, and over the whole release" in page.of("span")
     assert "sum of pure epsilons" in page.text
     assert plain.statement.sensitivity in page.text
     kept = [number(len(counts.cells)) for counts in plain.result.histograms.values()]  # type: ignore[attr-defined]
@@ -298,6 +302,15 @@ def test_the_owners_page_is_marked_everywhere_and_private(tmp_path: Path) -> Non
     assert f"{exact} %" in page.of("td")
     assert "The ledger is verified: 3 entries" in page.text
     assert "1 charge(s) have this study's digest" in page.text
+    # the party's own file says where its rows are, as for `plan` and `simulate`
+    pq.write_table(rows(60, 1), tmp_path / "rows.parquet")
+    lines = ('name = "north"', 'dataset = "x"', 'source = { path = "rows.parquet" }', "cap = { epsilon = 5 }")
+    (tmp_path / "north-party.toml").write_text("\n".join(lines))
+    asked = ("report", tmp_path / "run", "--party", "north", "--source", tmp_path / "north-party.toml")
+    out = tmp_path / "o.html"
+    told = CliRunner().invoke(cli, [*map(str, asked), "--out", str(out)])
+    assert told.exit_code == 0, told.exception
+    assert f"{exact} %" in checked(out.read_text()).of("td")
     assert "noisy full histogram" in page.of("td")
     public = read(release, tmp_path)
     assert "noisy full histogram" not in public.text

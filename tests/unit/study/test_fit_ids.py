@@ -10,11 +10,13 @@ from click.testing import CliRunner
 
 from aligning import table
 from organisations import homes_for
-from support import VERTICAL, align_study, study_text
+from support import VERTICAL, align_study, rows, study_text
 from syndic.cli.main import cli
 from syndic.data import open_source
 from syndic.data.aligned import IdRule, distinct_ids
 from syndic.document import to_readable_json
+from syndic.errors import InputError
+from syndic.study.fit import fit_of
 from syndic.study.fit_people import IdFit, fit_ids
 
 NAMES = ["Ann Hara", "HARA, Ann", "Bo Sör", "bo sor", None, "  ", "Cy", "Cy", "Di", "No. 007"]
@@ -98,3 +100,8 @@ def test_agreeing_stores_no_id_and_tells_none_to_programs(tmp_path: Path, monkey
     assert "zebedee" in shown.output.lower()
     for file in sorted(path for path in tmp_path.rglob("*") if path.is_file() and path.name != "rows.parquet"):
         assert b"zebedee" not in file.read_bytes().lower(), file
+
+
+def test_a_missing_id_column_says_where_the_owner_names_it() -> None:
+    with pytest.raises(InputError, match=r"the id columns \['id'\] are missing: .* with `id` in its party.toml"):
+        fit_of(align_study(), "north", rows(10))

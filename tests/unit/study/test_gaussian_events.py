@@ -64,7 +64,7 @@ def fine_study() -> Study:
 def test_plan_and_statement_say_what_gaussian_noise_costs() -> None:
     study = fine_study()
     planned = str(plan(study))
-    assert "Gaussian, mu 0.167; Gaussian, mu 0.167, in 2 shares, 0 colluding, 0 missing" in planned
+    assert "Gaussian, mu 0.167; Gaussian, mu 0.167, noise by 2 parties together" in planned
     statement = state(study, simulated=False, version="0")
     assert 0.9999 < statement.epsilon <= 1
     assert statement.accountant.startswith("exact Gaussian profile")

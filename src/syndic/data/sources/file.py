@@ -44,7 +44,10 @@ def open_path(path: Path, *, multiline: bool = False) -> Source:
         return ParquetSource(files=(path,))
     if name.endswith((".arrow", ".feather", ".ipc")):
         return IpcSource(path=path)
-    raise InputError(f"{path.name}: unknown file type '{path.suffix}'; expected {SUFFIXES}")
+    raise InputError(
+        f"{path.name}: unknown file type '{path.suffix}'; expected {SUFFIXES}, or a party file, whose name must end in "
+        "party.toml"
+    )
 
 
 @final

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +36,16 @@ from syndic.mpc.masked_sum import MaskedSum
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.threeserver import STAGES, servers_of
 from syndic.noise import DiscreteGaussian, GaussianShare, LaplaceShare, SkellamShare
+from syndic.noise.shares import LEAST_VARIANCE
 from syndic.privacy import Cost, Event, rho_for
 from syndic.privacy.concentrated import part_of
 
 Share = GaussianShare | LaplaceShare | SkellamShare
+
+_LEAST: Final = (
+    "the noise cannot be smaller: its proof needs a variance of at least 4 for the share of each party. So the study "
+    "costs less than its budget; the rest stays under the cap"
+)
 
 
 def share_of(
@@ -175,6 +181,7 @@ class MarginalsPlan(Plan):
                 f"standard deviation {' or '.join(f'{one:.3g}' for one in deviations)} on every count of all parties "
                 f"together{', the least where one party counts a table' if len(deviations) > 1 else ''}",
                 f"each party shares masks with {graph.neighbours} others",
+                *((_LEAST,) if getattr(self.noise, "sigma_squared", 0) == LEAST_VARIANCE else ()),
             ),
         )
 

@@ -59,11 +59,7 @@ class Paid:
             )
         what, noise = event.what, self.noise
         if self.rounds > 1:  # without the part of each round
-            what = (
-                noise.described("Gaussian noise", noise.honest)
-                if isinstance(noise, FineGaussianShare)
-                else "Gaussian noise"
-            )
+            what = noise.described("Gaussian", noise.honest) if isinstance(noise, FineGaussianShare) else "Gaussian"
         return GaussianEvent(mu_squared=event.mu_squared, slack=SLACK, what=what)
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:

@@ -238,11 +238,22 @@ class LinearPredictor:
         return min(1.0, sqrt(room / length)) if length else 1.0
 
     def original(self) -> tuple[Numbers, Numbers]:
-        """Return intercepts (model) and coefficients (model, feature) in the columns' own units."""
+        """Return intercepts (model) and coefficients (model, feature) in the columns' own units.
+
+        A missing number adds nothing but the coefficient of its level for missing values.
+        """
         units, shifts = np.array([self._unit(name) for name in self.feature_names]).reshape(-1, 2).T
         scaled, factor = np.array(self.model.coefficients, dtype=np.float64), self.shortening
+        blocks, limits = self.design.blocks, np.array(self.model.limits or [(-np.inf, np.inf)]).T
+        absent, there = (np.clip(np.full(len(blocks), each), *limits) for each in (0.0, 1.0))
+        numbers = np.array([number for _, number in blocks])
+        units, shifts = np.where(numbers, units, there - absent), np.where(numbers, shifts, absent)
         intercepts = np.array(self.model.intercepts) + factor * (scaled @ shifts)
         slopes = factor * scaled * units
+        for place, (column, number) in enumerate(blocks):
+            if number and (column, False) in blocks:
+                # a missing number is 0 as a feature, which is no 0 in its own unit
+                slopes[:, place + 1] += factor * scaled[:, place] * (absent[place] - shifts[place])
         if not self.model.classes:
             middle, half = self._label_unit
             return middle + half * intercepts, half * slopes
@@ -252,8 +263,9 @@ class LinearPredictor:
     def coefficients(self) -> pa.Table:
         """A row for the intercept and each feature: `coefficient` in the columns' own units, and as `scaled`.
 
-        A coefficient is per unit of its column (a day for dates): in the label's unit, or for classes in log odds. With
-        several models, `class` says whose. Scaled ones are for features scaled by the bounds, as published.
+        A coefficient is per unit of its column (a day for dates): in the label's unit, or for classes in log odds. A
+        missing number adds nothing but the coefficient of "column=(missing)". With several models, `class` says whose.
+        Scaled ones are for features scaled by the bounds, as published.
         """
         intercepts, slopes = self.original()
         names = self.model.classes or (self.model.label,)

@@ -99,6 +99,11 @@ class GramPlan(Plan):
         return self.stages.sensitivity
 
     @property
+    def no_intervals(self) -> str:
+        """Why regressions have no intervals, and what gives them some; nothing if they may have some."""
+        return "people may be absent at some parties (`overlap`)" if self.absent else self.stages.no_intervals
+
+    @property
     def sigma(self) -> float:
         """The noise of a sum in units of z, if all parties answer."""
         return self.deviation(self.noise.parties)
@@ -205,7 +210,8 @@ class GramPlan(Plan):
             seconds=round(1.0 + people * len(self.features) * 1e-8 + parties * graph.neighbours * 2e-4 + seconds, 1),
             notes=(
                 f"{len(self.features)} features, {count:,} sums, {ring.bits} bits per masked number",
-                f"standard deviation {self.sigma:.4g} on every sum over {people:,} people {self.stages.unit}",
+                f"noise of standard deviation {self.sigma:.4g} on every sum over {people:,} people; {self.stages.unit}",
+                *((f"regressions have no intervals: {self.no_intervals}",) if self.no_intervals else ()),
             ),
         )
 

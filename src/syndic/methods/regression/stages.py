@@ -61,13 +61,29 @@ class Stages:
         return bool(self.clips) if scaling is None else not all(map(scaling.exact, self.clips.values()))
 
     @property
-    def unit(self) -> str:
-        """What a sum is of, in words."""
+    def no_intervals(self) -> str:
+        """Why regressions have no intervals, and what gives them some; nothing if rows are whole."""
+        if not self.shortened:
+            return ""
         if self.scaling is None:
-            return "of values in [-1, 1]"
+            return "rows are shortened by `norm`, which biases estimates. For intervals set `norm = 1`"
+        without = "set `scaling = 0`" + (" without `target`" if self.scaling.target else "")
+        return (
+            "the people are so few at this epsilon that long rows are shortened, which biases estimates. For intervals "
+            f"use more people or a larger epsilon, or {without}: they are then wide"
+        )
+
+    @property
+    def unit(self) -> str:
+        """What a number counts as in a sum, in words."""
+        if self.scaling is None:
+            return "by their bounds numbers count from -1 to 1"
         found = self.scaling
-        target = f", of {found.target} in {found.spread / found.finer:.3g}" if found.target else ""
-        return f"of numbers in units of {found.spread:.3g}{target} standard deviations, by noisy counts"
+        target = f" ({found.target}: by {float(found.spread / found.finer):.3g})" if found.target else ""
+        return (
+            "a number counts as its distance from its column's mean, divided by "
+            f"{found.spread:.3g} standard deviations of the column{target}; both are estimated from noisy counts"
+        )
 
     @property
     def changes(self) -> str:

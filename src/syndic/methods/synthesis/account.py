@@ -41,6 +41,7 @@ from syndic.model.markov.parity import most_flipped
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
 from syndic.noise.binomial import SLACK, BinomialNoise, binomial_for
+from syndic.noise.shares import in_shares
 from syndic.privacy import Cost, GaussianEvent, Unit
 from syndic.privacy.concentrated import part_of
 from syndic.privacy.cost import ATTO
@@ -212,7 +213,7 @@ class Account:
         slack = Fraction(ceil(least.event.slack * ATTO), ATTO) + self.coins
         what = f"Gaussian, mu {float(mu_squared) ** 0.5:.3g}, round {place}"
         if self.parties > 1:
-            what += f" in {self.parties} shares, {self.colluding} colluding, {self.missing} missing"
+            what = in_shares(what, self.parties, self.parties - self.colluding - self.missing)
         return GaussianEvent(mu_squared=mu_squared, slack=slack, what=what)
 
 

@@ -166,7 +166,10 @@ class Reliability(Document):
             return f"Every relation of two columns has an expected error of at most {POOR:g} (0 to 1).{unknown}"
         named = ", ".join(f"{' and '.join(pair.columns)} ({pair.error:.2f})" for pair in poor[:_NAMED])
         more = f", and {len(poor) - _NAMED} more of {whole} pairs" if len(poor) > _NAMED else ""
-        return f"Relations that this table does not hold well (expected error, 0 to 1): {named}{more}.{unknown}"
+        rule = f"expected error above {POOR:g}, 0 to 1"
+        if self.target is not None:
+            rule += f"; with {self.target} also above {POOR_SHARE:.0%} of the strongest possible relation"
+        return f"Relations that this table does not hold well ({rule}): {named}{more}.{unknown}"
 
     def __str__(self) -> str:
         lines = [self.sentence, *(f"  {pair}" for pair in self.worst())]

@@ -68,10 +68,10 @@ class Fit:
 
     def original(self) -> tuple[float, Numbers]:
         """Return intercept and coefficients in the columns' own units."""
-        matrix = _to_original(self.gram, self.label, self.features)
+        matrix = in_own_units(self.gram, self.features)
         scaled = np.concatenate([[self.intercept], self.coefficients])
         target = self.gram.features[self.gram.index(self.label)]
-        units = matrix @ scaled
+        units = target.half * matrix @ scaled
         return float(target.middle + units[0]), units[1:]
 
 
@@ -108,7 +108,8 @@ class Inference:
         }
         if part not in covariances:
             raise InputError(f"part ({part}) must be both, sampling or privacy")
-        matrix = _to_original(self.fit.gram, self.fit.label, self.fit.features)
+        gram, label = self.fit.gram, self.fit.label
+        matrix = gram.features[gram.index(label)].half * in_own_units(gram, self.fit.features)
         variances: Numbers = np.einsum("ij,jk,ik->i", matrix, covariances[part], matrix)
         return np.sqrt(np.maximum(variances, 0.0))
 
@@ -169,8 +170,13 @@ def infer(gram: GramMatrix, label: str, features: Sequence[str] | None = None) -
         sampling=variance * inverse,
         privacy=inverse @ noise @ inverse,
         degrees=degrees,
-        reliable=not gram.shortened and bool(least > _ABOVE_NOISE * 2 * gram.sigma * np.sqrt(len(chosen))),
+        reliable=not gram.shortened and bool(least > gram.sigma * least_above_noise(len(chosen))),
     )
+
+
+def least_above_noise(features: int) -> float:
+    """Return how many times `sigma` the least eigenvalue of so many features must be for intervals."""
+    return _ABOVE_NOISE * 2 * float(np.sqrt(features))
 
 
 def _chosen(gram: GramMatrix, label: str, features: Sequence[str] | None) -> tuple[str, ...]:
@@ -314,13 +320,16 @@ def _placed(gram: GramMatrix, names: Sequence[str], values: Numbers) -> Numbers:
     return vector
 
 
-def _to_original(gram: GramMatrix, label: str, features: Sequence[str]) -> Numbers:
-    """Return the matrix that turns coefficients for z into those in the columns' own units.
+def in_own_units(gram: GramMatrix, features: Sequence[str]) -> Numbers:
+    """Return the matrix that turns intercept and coefficients for z into those for columns in their own units.
 
-    y = m + h (b + sum w (x - mx) / hx): coefficients h w / hx, intercept h (b - sum w mx / hx), m added by the caller.
+    b + sum w (x - m) / h has the coefficients w / h and the intercept b - sum w m / h. A missing x counts as m: its
+    w m / h is added to the coefficient of its level for missing values, so that x itself adds nothing.
     """
-    target = gram.features[gram.index(label)]
     used = [gram.features[gram.index(name)] for name in features]
     matrix = np.diag([1.0, *(1 / each.half for each in used)])
     matrix[0, 1:] = [-each.middle / each.half for each in used]
-    return target.half * matrix
+    for place, each in enumerate(used, start=1):
+        if each.values == "indicator":
+            matrix[place, 1:] += [other.middle / other.half * (other.block == each.block) for other in used]
+    return matrix

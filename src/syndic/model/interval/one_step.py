@@ -98,14 +98,21 @@ def interval_of(measured: Measured, text: str, confidence: float = 0.95) -> Inte
     """Return the interval of a question.
 
     Raises:
-        InputError: if it is no question about these columns.
+        InputError: if it is no question about these columns; it names the question.
     """
     if not 0.5 <= confidence < 1:
         raise InputError(f"confidence ({confidence}) must be at least 0.5 and below 1")
+    try:
+        return _answered(measured, text, confidence)
+    except InputError as error:
+        raise InputError(f"{' '.join(text.split())[:80]}: {error}") from None
+
+
+def _answered(measured: Measured, text: str, confidence: float) -> Interval:
     question = read_question(text, measured.schema)
     cells = measured.schema.domain.project(question.columns).size
     if not question.columns:
-        raise InputError(f"{question.text}: names no column")
+        raise InputError("it names no column")
     made = partial(Interval, question=question.text, confidence=confidence)
     if cells > MOST_CELLS:
         return made(reason=f"its columns have {cells:,} combinations, and at most {MOST_CELLS:,} are computed")

@@ -145,7 +145,7 @@ def read_question(text: str, schema: Schema) -> Question:
     """Return the question that a text asks of these columns.
 
     Raises:
-        InputError: with what is wrong.
+        InputError: with what is wrong, without the question.
     """
     # spaces within quotes belong to a name or a value
     line = " ".join(part.strip() for part in text.splitlines()).strip()
@@ -155,12 +155,12 @@ def read_question(text: str, schema: Schema) -> Question:
         tree = ast.parse(line, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise InputError(
-            f"{line}: is no question; write for instance mean(age) or mean(age, given=sex == 'f'), and quote a name "
-            "that is not a plain word"
+            "this is no question; write for instance mean(age) or mean(age, given=sex == 'f'), and quote a name that "
+            "is not a plain word"
         ) from None
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, int) and abs(node.value) > _LARGEST:
-            raise InputError(f"{line}: a whole number in it is larger than {_LARGEST:,}")
+            raise InputError(f"a whole number in it is larger than {_LARGEST:,}")
     named = _columns(tree, schema)
     return Question(line, tree, schema, tuple(name for name in schema.names if name in named))
 
@@ -214,25 +214,25 @@ class _Population:
                 return self.number(inner).through(*MATHS[name])
             case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS:
                 return self._call(name, node)
-        raise self._wrong(f"use numbers, + - * /, {', '.join(MATHS)} and {', '.join(FUNCTIONS)} of columns")
+        raise InputError(f"use numbers, + - * /, {', '.join(MATHS)} and {', '.join(FUNCTIONS)} of columns")
 
     def _call(self, name: str, node: ast.Call) -> Estimate:
         given = self._given(node)
         if name == "quantile":
-            raise self._wrong("a quantile stands alone: it is no smooth function of a table")
+            raise InputError("a quantile stands alone: it is no smooth function of a table")
         if name in ("mean", "odds"):
             if len(node.args) != 1:
-                raise self._wrong(f"{name} takes one column or condition, and given=CONDITION")
+                raise InputError(f"{name} takes one column or condition, and given=CONDITION")
             found = self.mean(self.values(node.args[0]), given)
             return found if name == "mean" else found / (Estimate(1.0) - found)
         if len(node.args) < 2:
-            raise self._wrong(f"{name} takes what is explained, the column whose coefficient is wanted, and others")
+            raise InputError(f"{name} takes what is explained, the column whose coefficient is wanted, and others")
         explained, wanted, *others = node.args
         regressors = [self.values(wanted), *(part for one in others for part in self._adjusted(one))]
         fitted = {"linear": linear, "logistic": logistic}[name]
         outcome = self.values(explained)
         if name == "logistic" and not np.isin(outcome[np.isfinite(outcome)], (0.0, 1.0)).all():
-            raise self._wrong("logistic explains a condition such as income == 'high', or a column of truths")
+            raise InputError("logistic explains a condition such as income == 'high', or a column of truths")
         value, influence, known, of_known = fitted(self.shares, outcome, regressors, given)
         return Estimate(value, influence, (Estimate(known, of_known),))
 
@@ -252,7 +252,7 @@ class _Population:
                 found = self.question.schema[_name(column) or ""]
                 if isinstance(found, Integer | Real):
                     return found, chance, self._given(node)
-        raise self._wrong("quantile takes a column of numbers, a probability such as 0.5, and given=CONDITION")
+        raise InputError("quantile takes a column of numbers, a probability such as 0.5, and given=CONDITION")
 
     def along(self, name: str, values: Floats) -> Floats:
         """Return numbers for each level of a column, along its axis of the cells."""
@@ -286,7 +286,7 @@ class _Population:
             case ast.Call(func=ast.Name(id=called), args=[inner], keywords=[]) if called in MATHS:
                 found = MATHS[called][0](self.values(inner))
         if found is None:
-            raise self._wrong(f"within a function use columns, numbers, + - * /, {', '.join(MATHS)} and conditions")
+            raise InputError(f"within a function use columns, numbers, + - * /, {', '.join(MATHS)} and conditions")
         return found
 
     def _compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Floats:
@@ -300,7 +300,7 @@ class _Population:
             if isinstance(ranged, Integer | Real) and other.size == 1 and not _at_edge(ranged, asked, other.item()):
                 inner = ranged.bin_edges[1:-1]
                 near = sorted(inner[np.argsort(np.abs(inner - other.item()))[:2]].tolist())
-                raise self._wrong(
+                raise InputError(
                     f"numbers of '{ranged.name}' are counted in bins: compare by < or >= with an edge, such as "
                     + " or ".join(f"{edge:g}" for edge in near)
                 )
@@ -313,7 +313,7 @@ class _Population:
         text = next((label for label in labels if label == str(value)), None)
         if text is None or not isinstance(op, ast.Eq | ast.NotEq):
             shown = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
-            raise self._wrong(f"compare '{column.name}' by == or != with one of its values: {shown}")
+            raise InputError(f"compare '{column.name}' by == or != with one of its values: {shown}")
         found = np.array([float((label == text) == isinstance(op, ast.Eq)) for label in labels])
         if column.missing == "level" and text != MISSING_LABEL:
             found[column.missing_code] = np.nan
@@ -336,7 +336,7 @@ class _Population:
         """Return whether each cell meets a condition."""
         found = self.values(node)
         if not np.isin(found[np.isfinite(found)], (0.0, 1.0)).all():
-            raise self._wrong("after given= and beside and, or, not stand conditions, such as age >= 60")
+            raise InputError("after given= and beside and, or, not stand conditions, such as age >= 60")
         return found
 
     def _given(self, node: ast.Call) -> Floats:
@@ -345,10 +345,7 @@ class _Population:
                 return np.ones(1)
             case [ast.keyword(arg="given", value=value)]:
                 return self._truths(value)
-        raise self._wrong("after the columns only given=CONDITION may stand")
-
-    def _wrong(self, problem: str) -> InputError:
-        return InputError(f"{self.question.text}: {problem}")
+        raise InputError("after the columns only given=CONDITION may stand")
 
 
 def _at_edge(column: Integer | Real, op: type[ast.cmpop], value: float) -> bool:
