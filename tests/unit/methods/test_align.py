@@ -206,7 +206,7 @@ def test_more_people_than_the_bound_are_left_out_and_a_missing_column_stops_it()
     everybody = table(list(range(65)))
     found = [simulate(align_study(), {"north": some, "south": south}, seed=1) for some in (everybody, everybody[:60])]
     assert found[0].result == found[1].result
-    with pytest.raises(PartyError, match=r"party 'north': .*\['id'\] are missing: .*`id` in its party.toml"):
+    with pytest.raises(PartyError, match=r"north: .*\['id'\] are missing: .*`id` in its party.toml"):
         simulate(align_study(), {"north": rows(10), "south": south})
 
 

@@ -17,6 +17,7 @@ from organisations import COORDINATOR, agreed_nodes, homes_for
 from support import CASES, THREE_VERTICAL, _across, vertical_study
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Delivery, Member, Node, Reply, decode, encode
+from syndic.kernel.terms import named
 from syndic.kernel.view import View, told
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.learning.learn import Ask
@@ -223,7 +224,7 @@ def bonded(fleet: Fleet) -> Fleet:
         for place, name in enumerate(fleet.names)
     }
     members = tuple(Member(name=name, identity=str(one.public)) for name, one in keys.items())
-    terms: Any = type("Known", (), {"parties": members})()
+    terms: Any = type("Known", (), {"parties": members, "by_name": named(members)})()
     fleet.nodes = {
         name: replace(node, state=replace(node.state, bond=keys[name].bonds(terms, fleet.study.digest, name)))
         for name, node in fleet.nodes.items()
