@@ -90,8 +90,11 @@ def check_ids(rows: Source, ids: tuple[str, ...]) -> None:
     """Raise `InputError` if a source lacks id columns whose names are not this party's own."""
     absent = [name for name in ids if name not in rows.names()]
     if absent:
-        what = f"the id columns {absent} are missing: name this party's own with `id` in its party.toml"
-        raise InputError(f"{rows.describe()}: {what}", elsewhere=what)
+        # an earlier alignment may have been by columns whose names only this party knows
+        text = (
+            f"{rows.describe()}: the id columns {absent} are missing: name this party's own with `id` in its party.toml"
+        )
+        raise InputError(text, elsewhere="id columns are missing")
 
 
 def stored_alignment(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from aligning import carried, table
 from support import THREE_VERTICAL, VERTICAL, across_study, align_study, charges, rows, vertical_study, with_ids
 from syndic import Study, plan, simulate
+from syndic.data import open_source
 from syndic.data.aligned import Alignment, IdRule, id_batches, name_of
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, PartyError, RefusedError
@@ -23,7 +24,7 @@ from syndic.mpc.align.table import FIELD
 from syndic.mpc.align.work import AlignBox, AlignTable, AlignTurn
 from syndic.mpc.seal import Mail
 from syndic.study import PartyFolder, Release
-from syndic.study.party_rows import stored_alignment
+from syndic.study.party_rows import check_ids, stored_alignment
 
 
 def found(release: Release) -> int:
@@ -208,6 +209,10 @@ def test_more_people_than_the_bound_are_left_out_and_a_missing_column_stops_it()
     assert found[0].result == found[1].result
     with pytest.raises(PartyError, match=r"north: .*\['id'\] are missing: .*`id` in its party.toml"):
         simulate(align_study(), {"north": rows(10), "south": south})
+    with pytest.raises(InputError) as caught:
+        check_ids(open_source(rows(10)), ("own name",))
+    assert "own name" in str(caught.value)
+    assert "own name" not in caught.value.elsewhere
 
 
 @pytest.mark.parametrize(
