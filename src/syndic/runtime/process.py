@@ -91,7 +91,8 @@ class Processes:
 
     def close(self) -> None:
         """Stop every process."""
-        for worker in self._workers.values():
+        # after an interrupt a thread may still start one: it ends when this process does
+        for worker in list(self._workers.values()):
             worker.stop(patience=5.0)
         self._workers.clear()
 
@@ -105,6 +106,8 @@ def serve(node: Node, connection: socket.socket) -> None:
         except RefusedError as error:
             # the rest of the stream cannot be separated from the refused frame: reply with the reason, then close
             send_frame(connection, encode(Reply(code=error.code, text=str(error))))
+            return
+        except ConnectionError:  # closed before it read the last reply
             return
         if data is None:
             return
