@@ -173,34 +173,47 @@ class CutReach:
         return not layout.across or (sizes is not None and layout.traffic(sizes) <= self.rooms[number - 1].traffic)
 
     def room(self, number: int, tables: int, domain: Domain) -> Room:
-        """Return what says of one table after another if a round of so many has traffic for it beside those before."""
+        """Return what traffic a round of so many tables has; tables are over the groups of `domain`."""
         groups, times = [group for group, _, _ in self._ways], [number for _, _, number in self._ways]
         often = {name: count for group, count in zip(groups, times, strict=True) for name in group.parties}
-        noise = self.account.noise_of(number, tables, 1)
+        noise, proven, coins = self.account.noise_of(number, tables, 1), self.proven, bool(self.coin_traffic)
+        layouts: dict[Names, TableLayout] = {}
         sizes: ProductSizes | None = None
-        sent, columns, cells = set[tuple[str, Names]](), 0, 0
+        taken, cells = dict[tuple[str, Names], int](), 0
 
-        def taken(names: Names) -> bool:
-            nonlocal sizes, columns, cells
-            layout = layout_of(groups, [names], domain)
+        def laid_out(names: Names) -> TableLayout:
+            if names not in layouts:
+                layouts[names] = layout_of(groups, [names], domain)
+            return layouts[names]
+
+        def sends(names: Names) -> dict[tuple[str, Names], int]:
+            layout = laid_out(names)
+            return {
+                (party, block): often[party] * (layout.levels(block) - 1)
+                for party, own in layout.blocks.items()
+                for block in own
+            }
+
+        def take(names: Names) -> bool:
+            nonlocal sizes, cells
+            layout = laid_out(names)
             if not layout.across:
                 return True
             if sizes is None:
-                sizes = _sizes(self.terms, layout, noise, proven=self.proven, coins=bool(self.coin_traffic))
-            blocks = {(party, block) for party, own in layout.blocks.items() for block in own} - sent
-            wider = columns + sum(often[party] * (layout.levels(block) - 1) for party, block in blocks)
+                sizes = _sizes(self.terms, layout, noise, proven=proven, coins=coins)
+            wider = taken | sends(names)
             more = cells + sum(
                 often[left] * (layout.levels(one.left) - 1) * (layout.levels(one.right) - 1)
                 for (left, _), tables in layout.across.items()
                 for one in tables
             )
-            if traffic_of(sizes, wider, len(sent) + len(blocks), more) > self.rooms[number - 1].traffic:
+            if traffic_of(sizes, sum(wider.values()), len(wider), more) > self.rooms[number - 1].traffic:
                 return False
-            columns, cells = wider, more
-            sent.update(blocks)
+            taken.update(wider)
+            cells = more
             return True
 
-        return taken
+        return Room(take, sends)
 
     def fitting_sets(self, number: int, sets: Sequence[Names], domain: Domain) -> tuple[Names, ...]:
         """Return those of the sets, in order, whose parities a round can count.

@@ -6,13 +6,14 @@ Both are estimated from noisy tables only.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.model.markov.counts import Countable, Names, Room
+from syndic.model.markov.counts import Countable, Names, Room, Sent
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.measurement import Measurement, in_groups
 
@@ -23,6 +24,8 @@ MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 EVEN_SHARE = 0.1
 # standard errors by which a pair must differ from the model to be more than noise
 STANDS_OUT = 3.0
+# prices of what is sent, as shares of what it brought on average when it had none
+PRICES = (0.25, 0.5, 1.0, 2.0)
 
 
 def noisy_distance(noisy: Floats, expected: Floats, variance: float, errors: float = 0.0) -> float:
@@ -132,6 +135,8 @@ def choose_tables(
     the mean absolute noise of its effective cells, from all tables that contain it. Tables are added greedily; the
     number of tables with the smallest total error is used. `counts` says which tables can be counted, how well, and
     if there is room beside those chosen before; `measured` are the noisy pairs. All follows from noisy tables.
+
+    Where a table finds no room, what tables send is given prices too, and the choice with the smallest error is used.
     """
     parts = parts_of(field, measured or {})
     domains = {names: field.domain.project(names) for names in _subsets(field, *range(2, most_columns + 1))}
@@ -143,20 +148,16 @@ def choose_tables(
     times = np.array([noisy[names] for names in candidates], dtype=np.float64)
     inside = _inside(parts, candidates)
     before = np.array([precision.get(names, 0.0) for names in parts.names])
-    best: tuple[float, list[Names]] = (math.inf, [])
+    best = _Choice(math.inf, ())
     for number, variance in variances.items():
         limit = field.total / (usefulness * MEAN_ABSOLUTE * math.sqrt(variance))
         fitting = np.flatnonzero(cells <= np.minimum(most_cells, limit / np.sqrt(times)))
         if len(fitting):
-            some, spread = [candidates[row] for row in fitting], variance * (times * cells)[fitting]
-            room = _rooms(some, counts.room(number, field.domain))
-            error, chosen = _greedy(parts, before, inside[fitting], spread, number, variance, room)
-            best = min(best, (error, [some[row] for row in chosen]), key=lambda one: one[0])
-    return best[1]
-
-
-def _rooms(candidates: Sequence[Names], room: Room) -> Callable[[int], bool]:
-    return lambda row: room(candidates[row])
+            some = [candidates[row] for row in fitting]
+            lowered = _Lowered(parts, before, inside[fitting], variance * (times * cells)[fitting], variance)
+            found = _at_any_price(lowered, some, number, partial(counts.room, number, field.domain))
+            best = min(best, found, key=lambda one: one.error)
+    return list(best.tables)
 
 
 def _inside(parts: Parts, candidates: Sequence[Names]) -> NDArray[np.int64]:
@@ -167,53 +168,103 @@ def _inside(parts: Parts, candidates: Sequence[Names]) -> NDArray[np.int64]:
     return np.array([[*one, *[len(parts.names)] * (width - len(one))] for one in inside])
 
 
-def _greedy(
-    parts: Parts,
-    precision: Floats,
-    rows: NDArray[np.int64],
-    spread: Floats,
-    number: int,
-    variance: float,
-    room: Callable[[int], bool],
-) -> tuple[float, list[int]]:
-    """Return the modelled error with the best so many candidates, and which; `rows` has the parts of each candidate.
+@final
+@dataclass(frozen=True)
+class _Choice:
+    """Chosen tables, the modelled error with them, how much they send, and whether others found no room."""
 
-    `spread` is each candidate's variance times its cells; `room` says of one after another if it can be had.
-    """
-    none = len(parts.names)
-    rows = np.ascontiguousarray(rows[:, : int((rows < none).sum(axis=1).max())])
-    # one more part, of strength zero, pads the lines
-    strength = np.append(parts.strength, 0.0)
-    noise = np.append(MEAN_ABSOLUTE * parts.effective(math.sqrt(variance)), 1.0)
-    # a cell of a part is the sum of (cells / part cells) cells of the table, so its variance is that many times larger
-    added = np.append(parts.cells, 1.0)[rows] / spread[:, None]
-    precision = np.append(precision, 0.0)
+    error: float
+    tables: tuple[Names, ...]
+    sent: int = 0
+    refused: bool = False
 
-    def error(strength: Floats, noise: Floats, precision: Floats) -> Floats:
-        deviation = noise / np.sqrt(np.maximum(precision, 1e-12))
-        return strength * deviation / np.maximum(strength + deviation, 1e-9)
 
-    def gains(which: NDArray[np.int64]) -> Floats:
-        now, (own, loud) = precision[rows[which]], (strength[rows[which]], noise[rows[which]])
-        return np.asarray((error(own, loud, now) - error(own, loud, now + added[which])).sum(axis=1))
+def _at_any_price(lowered: "_Lowered", candidates: Sequence[Names], number: int, room: Callable[[], Room]) -> _Choice:
+    """Return the best choice of so many candidates: first, what is sent has no price."""
+    free = _greedy(lowered, candidates, number, room(), 0.0)
+    if not (free.refused and free.sent):
+        return free
+    worth = (lowered.total(lowered.precision) - free.error) / free.sent
+    priced = (_greedy(lowered, candidates, number, room(), price * worth) for price in PRICES)
+    return min((free, *priced), key=lambda one: one.error)
 
-    # for each part the candidates that contain it: only their gains change when one of them is chosen
-    order = np.argsort(rows, axis=None, kind="stable")
-    ends = np.searchsorted(rows.ravel()[order], np.arange(none + 1))
-    gain = gains(np.arange(len(rows)))
-    chosen, closed = list[int](), np.zeros(len(rows), dtype=np.bool_)
-    while len(chosen) < number and not closed.all():
-        best = int(np.argmax(gain))
-        closed[best], gain[best] = True, -1.0
-        if not room(best):
+
+def _greedy(lowered: "_Lowered", candidates: Sequence[Names], number: int, room: Room, price: float) -> _Choice:
+    """Return one candidate after another that lowers the error most, less the price of what is sent for it."""
+    rows = lowered.rows
+    own, width = _sent_by([room.sends(names) for names in candidates])
+    precision, gain = lowered.precision.copy(), lowered.gains(lowered.precision, np.arange(len(rows)))
+    chosen, left, sent, refused = list[int](), np.ones(len(rows), dtype=np.bool_), 0, False
+    while len(chosen) < number and left.any():
+        worth = np.where(left, gain - price * width[own].sum(axis=1), -np.inf)
+        best = int(np.argmax(worth))
+        if price and worth[best] <= 0:
+            break
+        left[best] = False
+        if not room.take(candidates[best]):
+            refused = True
             continue
         chosen.append(best)
-        own = rows[best]
-        precision[own] += added[chosen[-1]]
-        changed = np.concatenate([order[ends[part] : ends[part + 1]] for part in own[own < none]])
-        touched = np.unique(changed // rows.shape[1])
-        gain[touched] = np.where(closed[touched], -1.0, gains(touched))
-    return float(error(strength, noise, precision).sum()), chosen
+        sent += int(width[own[best]].sum())
+        width[own[best]] = 0
+        precision[rows[best]] += lowered.added[best]
+        touched = lowered.touched(best)
+        gain[touched] = lowered.gains(precision, touched)
+    return _Choice(lowered.total(precision), tuple(candidates[row] for row in chosen), sent, refused)
+
+
+def _sent_by(sends: Sequence[Sent]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places of what each candidate sends, a line each, and how much every place has; the last has 0."""
+    much = {one: size for sent in sends for one, size in sent.items()}
+    place = {one: row for row, one in enumerate(much)}
+    own = np.full((len(sends), max(map(len, sends))), len(much))
+    for row, sent in enumerate(sends):
+        own[row, : len(sent)] = [place[one] for one in sent]
+    return own, np.array([*much.values(), 0], dtype=np.int64)
+
+
+@final
+class _Lowered:
+    """How much each candidate lowers the modelled error, given the precision with which parts are known.
+
+    `rows` has the parts of each candidate; `spread` is its variance times its cells. One more part, of strength zero,
+    pads the lines.
+    """
+
+    def __init__(
+        self, parts: Parts, precision: Floats, rows: NDArray[np.int64], spread: Floats, variance: float
+    ) -> None:
+        none = len(parts.names)
+        self.rows = np.ascontiguousarray(rows[:, : int((rows < none).sum(axis=1).max())])
+        self.precision = np.append(precision, 0.0)
+        self._strength = np.append(parts.strength, 0.0)
+        self._noise = np.append(MEAN_ABSOLUTE * parts.effective(math.sqrt(variance)), 1.0)
+        # a cell of a part is the sum of (cells / part cells) cells of the table: its variance is that many times larger
+        self.added = np.append(parts.cells, 1.0)[self.rows] / spread[:, None]
+        # for each part the candidates that contain it
+        self._order = np.argsort(self.rows, axis=None, kind="stable")
+        self._ends = np.searchsorted(self.rows.ravel()[self._order], np.arange(none + 1))
+
+    def total(self, precision: Floats) -> float:
+        """Return the modelled error of all parts."""
+        return float(_error(self._strength, self._noise, precision).sum())
+
+    def gains(self, precision: Floats, which: NDArray[np.int64]) -> Floats:
+        """Return by how much some candidates lower it."""
+        rows = self.rows[which]
+        now, own, loud = precision[rows], self._strength[rows], self._noise[rows]
+        return np.asarray((_error(own, loud, now) - _error(own, loud, now + self.added[which])).sum(axis=1))
+
+    def touched(self, row: int) -> NDArray[np.int64]:
+        """Return the candidates that share a part with one: only their gains change when it is chosen."""
+        own = self.rows[row][self.rows[row] < len(self._ends) - 1]
+        changed = np.concatenate([self._order[self._ends[part] : self._ends[part + 1]] for part in own])
+        return np.unique(changed // self.rows.shape[1])
+
+
+def _error(strength: Floats, noise: Floats, precision: Floats) -> Floats:
+    deviation = noise / np.sqrt(np.maximum(precision, 1e-12))
+    return strength * deviation / np.maximum(strength + deviation, 1e-9)
 
 
 def _subsets(field: MarkovField, *sizes: int) -> list[Names]:

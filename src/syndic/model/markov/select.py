@@ -252,7 +252,9 @@ class GrowingModel:
         settings = self.settings
         if not (settings.merge_pairs and any(one.variance < UNKNOWN for one in self.rounds[0])):
             return Grouping.none(self.domain)
-        noise = MEAN_ABSOLUTE * math.sqrt(self.counts.variance(self.budgets[1] / len(pairs)))
+        times = [self.counts.noisier(self.domain.project(pair)) for pair in pairs]
+        most = max((one for one in times if one is not None), default=1.0)
+        noise = MEAN_ABSOLUTE * math.sqrt(most * self.counts.variance(self.budgets[1] / len(pairs)))
         useful = int(self._total(self.rounds[0]) / (settings.usefulness * noise))
         return pair_groups(self.grouping, self.one_way, useful, {**dict(settings.ordered), **dict(settings.adjacent)})
 

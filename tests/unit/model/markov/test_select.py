@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import pytest
@@ -266,3 +266,27 @@ def test_a_lost_first_round_merges_nothing() -> None:
     model.fit([Measurement(names, np.zeros(DOMAIN.project(names).sizes), UNKNOWN) for names in model.choose()])
     model.choose()
     assert model.asked == Grouping.none(DOMAIN)
+
+
+@final
+class Quieter(Recorder):
+    """Counts every pair with less noise than the usual one, as two parties do that toss coins."""
+
+    def noisier(self, table: Domain) -> float | None:
+        """Return a quarter for all but one pair, which nobody can count."""
+        return None if table.names == ("c00", "c05") else 0.25
+
+
+def test_pairs_are_counted_over_as_many_groups_as_their_own_noise_allows() -> None:
+    codes, domain = related(6, 60, 4_000, 0)
+    selector = Adaptive(rounds=1, adjacent=tuple((name, 60) for name in domain.names))
+
+    def groups(kind: type[Recorder]) -> int:
+        model = GrowingModel(selector, kind(curator(codes, domain)[0]), Fraction(1, 5))
+        model.fit(model.counts.measure(model.choose(), model.budgets[0], model.asked))
+        model.choose()
+        return max(model.asked.domain_of_groups.sizes)
+
+    # half the noise: twice the cells of a table
+    assert groups(Quieter) == pytest.approx(groups(Recorder) * 2**0.5, abs=1)
+    assert groups(Recorder) > 8

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.model.markov import MarkovField, Measurement, fit, plan_tree, triangulate
-from syndic.model.markov.counts import Countable, Room, endless
+from syndic.model.markov.counts import Countable, Room, Sent, endless
 from syndic.model.markov.score import (
     BEYOND_PAIRS,
     MEAN_ABSOLUTE,
@@ -158,12 +158,14 @@ def test_the_margins_of_a_pair_are_not_its_association() -> None:
 class Tables:
     """Which tables can be counted: by default all, with the same noise."""
 
-    def __init__(self, noisier: Callable[[Domain], float | None] = lambda _: 1.0, room: Room = endless) -> None:
+    def __init__(
+        self, noisier: Callable[[Domain], float | None] = lambda _: 1.0, room: Callable[[], Room] = lambda: endless
+    ) -> None:
         self.noisier, self._room = noisier, room
 
     def room(self, tables: int, domain: Domain) -> Room:
         del tables, domain
-        return self._room
+        return self._room()
 
 
 plain = Tables()
@@ -266,11 +268,68 @@ def test_tables_without_room_are_passed_over_for_others() -> None:
     field, _ = fitted([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("d", "e"), ("c", "e")])
     limits: Any = {"usefulness": 1.0, "most_columns": 3, "most_cells": 1000}
     every = choose_tables(field, {}, {5: 400.0}, plain, **limits)
-    narrow = Tables(room=lambda names: names not in every[:2])
+    narrow = Tables(room=lambda: Room(lambda names: names not in every[:2]))
     found = choose_tables(field, {}, {5: 400.0}, narrow, **limits)
     assert len(found) == len(every) == 5
     assert not set(every[:2]) & set(found)
-    assert choose_tables(field, {}, {5: 400.0}, Tables(room=lambda _: False), **limits) == []
+    assert choose_tables(field, {}, {5: 400.0}, Tables(room=lambda: Room(lambda _: False)), **limits) == []
+
+
+def traffic(most: int, sends: Callable[[Names], Sent]) -> Callable[[], Room]:
+    """Return new rooms for messages of so much: what two tables send is sent once."""
+
+    def room() -> Room:
+        sent: dict[tuple[str, Names], int] = {}
+
+        def take(names: Names) -> bool:
+            wider = sent | dict(sends(names))
+            if sum(wider.values()) > most:
+                return False
+            sent.update(wider)
+            return True
+
+        return Room(take, sends)
+
+    return room
+
+
+def test_little_traffic_goes_to_many_cheap_tables_and_not_to_one_dear_one() -> None:
+    """The first table, which lowers the error most, would leave no traffic for the others."""
+    field, _ = fitted([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("d", "e"), ("c", "e")])
+    limits: Any = {"usefulness": 1.0, "most_columns": 2, "most_cells": 1000}
+    (dear,) = choose_tables(field, {}, {1: 400.0}, plain, **limits)
+    every = choose_tables(field, {}, {5: 400.0}, plain, **limits)
+    room = traffic(10, lambda names: {("p", names): 10 if names == dear else 2})
+    found = choose_tables(field, {}, {5: 400.0}, Tables(room=room), **limits)
+    assert dear not in found
+    assert len(found) == 5
+    assert slow_error(field, found, 400.0) < slow_error(field, [dear], 400.0)
+    # what all tables share is paid for once, and where there is traffic for all nothing changes
+    shared = traffic(10, lambda _: {("p", ("a",)): 10})
+    assert choose_tables(field, {}, {5: 400.0}, Tables(room=shared), **limits) == every
+    ample = traffic(100, lambda names: {("p", names): 10 if names == dear else 2})
+    assert choose_tables(field, {}, {5: 400.0}, Tables(room=ample), **limits) == every
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=25)
+def test_traffic_is_kept_to_and_prices_never_make_the_choice_worse(seed: int) -> None:
+    field, _ = fitted([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("d", "e"), ("c", "e")])
+    limits: Any = {"usefulness": 1.0, "most_columns": 3, "most_cells": 1000}
+    draws = np.random.default_rng(seed)
+    size = {name: int(draws.integers(1, 20)) for name in DOMAIN.names}
+    sizes = {(name,): size[name] for name in DOMAIN.names}
+
+    def sends(names: Names) -> Sent:
+        return {("p", (name,)): sizes[name,] for name in names}
+
+    most, number = int(draws.integers(1, 60)), int(draws.integers(1, 8))
+    found = choose_tables(field, {}, {number: 400.0}, Tables(room=traffic(most, sends)), **limits)
+    assert sum(size[name] for name in {name for names in found for name in names}) <= most
+    assert len(found) <= number
+    # the choice without prices is that of a room that tells no sizes
+    bare = choose_tables(field, {}, {number: 400.0}, Tables(room=lambda: Room(traffic(most, sends)().take)), **limits)
+    assert slow_error(field, found, 400.0) <= slow_error(field, bare, 400.0) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("columns", [10, 45])
