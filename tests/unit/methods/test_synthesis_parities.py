@@ -40,6 +40,7 @@ TWO: Held = {"p": ("north", "abc"), "q": ("north", "de")}
 GRID: Held = {"p": ("north", "abc"), "q": ("north", "de"), "r": ("south", "ad"), "s": ("south", "bce")}
 BESIDE: Held = {"t": ("south", "abcde"), "p": ("north", "ab"), "q": ("north", "cde")}
 THREE: Held = {"t": ("south", "abcde"), "p": ("north", "ab"), "q": ("north", "cd"), "r": ("north", "e")}
+WHOLE: Held = {"p": ("north", "abcde"), "q": ("south", "abcde")}
 LACKING: Held = {"p": ("north", "abcde"), "q": ("south", "abcd")}
 
 
@@ -215,18 +216,21 @@ def test_sets_of_three_parties_or_with_a_side_of_one_value_are_not_asked() -> No
         made.check_question(scan((("a", "c", "e"),)))
 
 
-def test_the_share_of_the_budget_follows_from_public_numbers() -> None:
+@pytest.mark.parametrize(("held", "few"), [(TWO, 1000), (WHOLE, 1100)])
+def test_the_share_of_the_budget_is_what_it_takes_to_find_strong_parities(held: Held, few: int) -> None:
     def share(people: int) -> float:
-        agreed = study(TWO, budget="epsilon = 1\ndelta = 1e-6")
-        parties = tuple(msgspec.structs.replace(party, people=people) for party in agreed.parties)
+        agreed = study(held, budget="epsilon = 1\ndelta = 1e-6")
+        parties = tuple(msgspec.structs.replace(party, people=people // parts) for party in agreed.parties)
         events = planned(msgspec.structs.replace(agreed, parties=parties)).account.events
         return float(events[2].mu_squared / sum(event.mu_squared for event in events))
 
-    # what is strong is hard to find among few people
-    assert share(90) == pytest.approx(0.05, rel=1e-3)
-    assert 0.01 < share(1500) < 0.05
+    parts = len({group for group, _ in held.values()})
+    # what is strong is hard to find among few people; among very few most would be missed, whatever is spent
+    assert share(90) == pytest.approx(0.01, rel=1e-3)
+    assert share(few) == pytest.approx(0.05, rel=1e-3)
+    assert 0.01 < share(2 * few) < 0.05
     assert share(100_000) == pytest.approx(0.01, rel=1e-3)
-    assert len(planned(study(TWO, "interactions = false")).account.events) == 3
+    assert len(planned(study(held, "interactions = false")).account.events) == 3
 
 
 def test_where_no_three_columns_are_at_two_parties_there_is_no_round_of_parities() -> None:

@@ -172,36 +172,36 @@ class CutReach:
         sizes = self._sizes(number, layout) if layout.across else None
         return not layout.across or (sizes is not None and layout.traffic(sizes) <= self.rooms[number - 1].traffic)
 
+    def sends(self, table: Domain) -> dict[tuple[str, Names], int]:
+        """Return how many columns of a matrix parties send for a table, by party and block of columns."""
+        groups = [group for group, _, _ in self._ways]
+        often = {name: times for group, _, times in self._ways for name in group.parties}
+        layout = layout_of(groups, [table.names], table)
+        return {
+            (party, block): often[party] * (layout.levels(block) - 1)
+            for party, blocks in layout.blocks.items()
+            for block in blocks
+        }
+
     def room(self, number: int, tables: int, domain: Domain) -> Room:
-        """Return what traffic a round of so many tables has; tables are over the groups of `domain`."""
+        """Return what says of one table after another if a round of so many has traffic for it beside those before.
+
+        Tables are over the groups of `domain`.
+        """
         groups, times = [group for group, _, _ in self._ways], [number for _, _, number in self._ways]
         often = {name: count for group, count in zip(groups, times, strict=True) for name in group.parties}
-        noise, proven, coins = self.account.noise_of(number, tables, 1), self.proven, bool(self.coin_traffic)
-        layouts: dict[Names, TableLayout] = {}
+        noise = self.account.noise_of(number, tables, 1)
         sizes: ProductSizes | None = None
-        taken, cells = dict[tuple[str, Names], int](), 0
+        sent, cells = dict[tuple[str, Names], int](), 0
 
-        def laid_out(names: Names) -> TableLayout:
-            if names not in layouts:
-                layouts[names] = layout_of(groups, [names], domain)
-            return layouts[names]
-
-        def sends(names: Names) -> dict[tuple[str, Names], int]:
-            layout = laid_out(names)
-            return {
-                (party, block): often[party] * (layout.levels(block) - 1)
-                for party, own in layout.blocks.items()
-                for block in own
-            }
-
-        def take(names: Names) -> bool:
-            nonlocal sizes, cells
-            layout = laid_out(names)
+        def taken(names: Names) -> bool:
+            nonlocal sizes, sent, cells
+            layout = layout_of(groups, [names], domain)
             if not layout.across:
                 return True
             if sizes is None:
-                sizes = _sizes(self.terms, layout, noise, proven=proven, coins=coins)
-            wider = taken | sends(names)
+                sizes = _sizes(self.terms, layout, noise, proven=self.proven, coins=bool(self.coin_traffic))
+            wider = sent | self.sends(domain.project(names))
             more = cells + sum(
                 often[left] * (layout.levels(one.left) - 1) * (layout.levels(one.right) - 1)
                 for (left, _), tables in layout.across.items()
@@ -209,11 +209,10 @@ class CutReach:
             )
             if traffic_of(sizes, sum(wider.values()), len(wider), more) > self.rooms[number - 1].traffic:
                 return False
-            taken.update(wider)
-            cells = more
+            sent, cells = wider, more
             return True
 
-        return Room(take, sends)
+        return taken
 
     def fitting_sets(self, number: int, sets: Sequence[Names], domain: Domain) -> tuple[Names, ...]:
         """Return those of the sets, in order, whose parities a round can count.

@@ -16,7 +16,7 @@ from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, RoundLimits, check_question, split
 from syndic.methods.synthesis.result import AskedParities, AskedRound
 from syndic.model.markov import Grouping, Measurement
-from syndic.model.markov.counts import Parities, Room, endless
+from syndic.model.markov.counts import Parities, Room, Sent, endless
 from syndic.model.markov.measurement import UNKNOWN
 
 
@@ -69,6 +69,10 @@ class RoundCounts:
     def noisier(self, table: Domain) -> float | None:
         """Return how many times that variance a table has; None if the parties cannot count it."""
         return 1.0 if self.reach is None else self.reach.noisier(table)
+
+    def sends(self, table: Domain) -> Sent:
+        """Return what parties send for a table that two of them count."""
+        return {} if self.reach is None else self.reach.sends(table)
 
     def room(self, tables: int, domain: Domain) -> Room:
         """Return what says of one table after another if the next round, of so many, has traffic for it."""

@@ -42,10 +42,13 @@ LEVELS_SHARE: Final = Fraction(3, 20)
 """Share of the budget for the first round where it counts many levels or the target; 1/20 otherwise."""
 
 PARITY_SHARE: Final = Fraction(1, 100)
-"""Share of the budget for parities of sets of columns. What is found at it is strong; more would cost other tables."""
+"""Share of the budget for parities of sets of columns, at least: what is found at it is strong."""
 
 MOST_PARITY_SHARE: Final = Fraction(1, 20)
-"""Where parties hold different columns noise is larger: up to this share, as far as it takes to find what is strong."""
+"""Up to this share, as far as it takes to find what is strong; more would cost other tables too much."""
+
+# Where it would take more than so many times that, most would be missed whatever is spent.
+_HOPELESS: Final = 2
 
 # The variance of noise on parities from coins, at most, in that of Gaussian noise.
 _OF_COINS: Final = 1.2
@@ -173,20 +176,20 @@ def choosing(
 
 
 def share_of_parities(terms: Terms, *, colluding: int, apart: bool, coins: bool = False) -> Fraction:
-    """Return the share of the budget for parities, from public numbers.
+    """Return the share of the budget for parities: what it takes to find strong ones. Only public numbers decide.
 
     Where parties hold different columns, no set is asked of more than two of a group, and there may be none. `coins`:
     whether two parties toss coins for the noise.
     """
     columns = len(terms.schema.names)
-    if not apart:
-        return PARITY_SHARE if columns >= min(SIZES) else Fraction(0)
-    if not any(map(_counts_sets, groups_of(terms))):
+    if not (any(map(_counts_sets, groups_of(terms))) if apart else columns >= min(SIZES)):
         return Fraction(0)
     whole = float(strictest_mu_squared(terms))
     sets, change = most_sets(columns), terms.unit.parties * terms.unit.l1_of_counts()
     shares = _OF_COINS if coins else len(terms.parties) / max(1, len(terms.parties) - colluding)
     needed = share_to_find(sets, sets * shares * change**2 / whole, most_rows(terms))
+    if needed > _HOPELESS * MOST_PARITY_SHARE:
+        return PARITY_SHARE
     return min(MOST_PARITY_SHARE, max(PARITY_SHARE, Fraction(round(1000 * needed), 1000)))
 
 

@@ -15,24 +15,15 @@ from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.measurement import Measurement
 
 Names = tuple[str, ...]
+Room = Callable[[Names], bool]
 Sent = Mapping[tuple[str, Names], int]
 """What parties send for a table, and how much of each. What several tables of a round need is sent once."""
 
 
-@final
-@dataclass(frozen=True)
-class Room:
-    """What the next round can have: `take` says of one table after another if there is room beside those taken before.
-
-    `sends` tells what parties send for a table.
-    """
-
-    take: Callable[[Names], bool]
-    sends: Callable[[Names], Sent] = lambda _: {}
-
-
-endless = Room(lambda _: True)
-"""Takes every table."""
+def endless(names: Names) -> bool:
+    """Take every table."""
+    del names
+    return True
 
 
 class Countable(Protocol):
@@ -42,8 +33,15 @@ class Countable(Protocol):
         """Return the variance of a cell of this table relative to that; None if it cannot be counted."""
         ...
 
-    def room(self, tables: int, domain: Domain) -> Room:
-        """Return what the next round can have, of so many tables over the groups of `domain`."""
+    def sends(self, table: Domain) -> Sent:
+        """Return what is sent for this table."""
+        ...
+
+    def room(self, tables: int, domain: Domain) -> "Room":
+        """Return what says of one table after another if the next round, of so many, can have it beside those before.
+
+        Tables are over the groups of `domain`.
+        """
         ...
 
 

@@ -25,7 +25,7 @@ EVEN_SHARE = 0.1
 # standard errors by which a pair must differ from the model to be more than noise
 STANDS_OUT = 3.0
 # prices of what is sent, as shares of what it brought on average when it had none
-PRICES = (0.25, 0.5, 1.0, 2.0)
+PRICES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 
 
 def noisy_distance(noisy: Floats, expected: Floats, variance: float, errors: float = 0.0) -> float:
@@ -54,10 +54,13 @@ def association(noisy: Floats, expected: Floats, variance: float, errors: float 
     return noisy_distance(expected + apart, expected, left * variance, errors)
 
 
-def outside_scores(field: MarkovField, pairs: Mapping[Names, Measurement]) -> dict[Names, float]:
-    """Return the model's distance from each measured pair of columns that no clique contains, in rows."""
+def outside_scores(field: MarkovField, pairs: Mapping[Names, Measurement], errors: float = 0.0) -> dict[Names, float]:
+    """Return the model's distance from each measured pair of columns that no clique contains, in rows.
+
+    `errors`: how many standard errors of it are subtracted.
+    """
     outside = [one for names, one in pairs.items() if field.tree.home(names) is None]
-    return dict(zip((one.names for one in outside), _associations(field, outside), strict=True))
+    return dict(zip((one.names for one in outside), _associations(field, outside, errors), strict=True))
 
 
 def _associations(field: MarkovField, tables: Sequence[Measurement], errors: float = 0.0) -> list[float]:
@@ -148,14 +151,15 @@ def choose_tables(
     times = np.array([noisy[names] for names in candidates], dtype=np.float64)
     inside = _inside(parts, candidates)
     before = np.array([precision.get(names, 0.0) for names in parts.names])
+    sends = [counts.sends(domains[names]) for names in candidates]
     best = _Choice(math.inf, ())
     for number, variance in variances.items():
         limit = field.total / (usefulness * MEAN_ABSOLUTE * math.sqrt(variance))
         fitting = np.flatnonzero(cells <= np.minimum(most_cells, limit / np.sqrt(times)))
         if len(fitting):
-            some = [candidates[row] for row in fitting]
             lowered = _Lowered(parts, before, inside[fitting], variance * (times * cells)[fitting], variance)
-            found = _at_any_price(lowered, some, number, partial(counts.room, number, field.domain))
+            some, sent = [candidates[row] for row in fitting], _sent_by([sends[row] for row in fitting])
+            found = _at_any_price(lowered, some, sent, number, partial(counts.room, number, field.domain))
             best = min(best, found, key=lambda one: one.error)
     return list(best.tables)
 
@@ -179,21 +183,25 @@ class _Choice:
     refused: bool = False
 
 
-def _at_any_price(lowered: "_Lowered", candidates: Sequence[Names], number: int, room: Callable[[], Room]) -> _Choice:
+def _at_any_price(
+    lowered: "_Lowered", candidates: Sequence[Names], sends: "_Sends", number: int, room: Callable[[], Room]
+) -> _Choice:
     """Return the best choice of so many candidates: first, what is sent has no price."""
-    free = _greedy(lowered, candidates, number, room(), 0.0)
+    free = _greedy(lowered, candidates, sends, number, room(), 0.0)
     if not (free.refused and free.sent):
         return free
     worth = (lowered.total(lowered.precision) - free.error) / free.sent
-    priced = (_greedy(lowered, candidates, number, room(), price * worth) for price in PRICES)
+    priced = [_greedy(lowered, candidates, sends, number, room(), price * worth) for price in PRICES]
     return min((free, *priced), key=lambda one: one.error)
 
 
-def _greedy(lowered: "_Lowered", candidates: Sequence[Names], number: int, room: Room, price: float) -> _Choice:
+def _greedy(
+    lowered: "_Lowered", candidates: Sequence[Names], sends: "_Sends", number: int, room: Room, price: float
+) -> _Choice:
     """Return one candidate after another that lowers the error most, less the price of what is sent for it."""
-    rows = lowered.rows
-    own, width = _sent_by([room.sends(names) for names in candidates])
-    precision, gain = lowered.precision.copy(), lowered.gains(lowered.precision, np.arange(len(rows)))
+    (own, width), rows = sends, lowered.rows
+    width, precision = width.copy(), lowered.precision.copy()
+    gain = lowered.gains(precision, np.arange(len(rows)))
     chosen, left, sent, refused = list[int](), np.ones(len(rows), dtype=np.bool_), 0, False
     while len(chosen) < number and left.any():
         worth = np.where(left, gain - price * width[own].sum(axis=1), -np.inf)
@@ -201,7 +209,7 @@ def _greedy(lowered: "_Lowered", candidates: Sequence[Names], number: int, room:
         if price and worth[best] <= 0:
             break
         left[best] = False
-        if not room.take(candidates[best]):
+        if not room(candidates[best]):
             refused = True
             continue
         chosen.append(best)
@@ -213,7 +221,10 @@ def _greedy(lowered: "_Lowered", candidates: Sequence[Names], number: int, room:
     return _Choice(lowered.total(precision), tuple(candidates[row] for row in chosen), sent, refused)
 
 
-def _sent_by(sends: Sequence[Sent]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+_Sends = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def _sent_by(sends: Sequence[Sent]) -> _Sends:
     """Return the places of what each candidate sends, a line each, and how much every place has; the last has 0."""
     much = {one: size for sent in sends for one, size in sent.items()}
     place = {one: row for row, one in enumerate(much)}

@@ -32,8 +32,8 @@ from syndic.model.markov.levels import (
     released_levels,
 )
 from syndic.model.markov.measurement import UNKNOWN, Impossible, Measurement, estimate_total
-from syndic.model.markov.parity import SIZES, Scan, most_sets, plan_scan
-from syndic.model.markov.score import MEAN_ABSOLUTE, choose_tables, outside_scores, pairs_of
+from syndic.model.markov.parity import LEAST_DEVIATION, SIZES, Scan, most_sets, plan_scan
+from syndic.model.markov.score import MEAN_ABSOLUTE, STANDS_OUT, choose_tables, outside_scores, pairs_of
 from syndic.model.markov.structure import fitting_sets, grow, grow_forest, start_structure
 from syndic.model.markov.tree import plan_tree
 
@@ -277,8 +277,14 @@ class GrowingModel:
         return plan_scan(self.grouping, self.one_way, ordered, total, lambda sets: variance(budget / sets), noisier)
 
     def hold(self, sets: Sequence[Names]) -> None:
-        """Hold the first of the sets of columns that can be measured, and grow anew around them."""
+        """Hold the first of the sets of columns that can be measured, and grow anew around them.
+
+        A set with a pair that the model has no room for stands out for that, and would take room from others.
+        """
         settings, domain = self.settings, self.domain
+        lacking = outside_scores(self.field, self.pairs, STANDS_OUT)
+        shown = [set(pair) for pair, apart in lacking.items() if apart >= LEAST_DEVIATION * self.field.total]
+        sets = [names for names in sets if not any(pair <= set(names) for pair in shown)]
         deviation = math.sqrt(self.counts.variance(self.budgets[-1] / len(domain)))
         useful = int(self.field.total / (settings.usefulness * MEAN_ABSOLUTE * deviation))
         small = [names for names in sets if domain.project(names).size <= min(settings.most_table_cells, useful)]

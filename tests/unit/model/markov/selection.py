@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.model.markov import Curator, Grouping, Measurement
-from syndic.model.markov.counts import Parities, Room, endless
+from syndic.model.markov.counts import Parities, Room, Sent, endless
 from syndic.privacy import GaussianEvent
 from syndic.random import SimulationRandomness
 
@@ -54,6 +54,10 @@ class Recorder:
         """Return the curator's."""
         return self.inner.noisier(table)
 
+    def sends(self, table: Domain) -> Sent:
+        """Return the curator's."""
+        return self.inner.sends(table)
+
     def room(self, tables: int, domain: Domain) -> Room:
         """Return the curator's."""
         return self.inner.room(tables, domain)
@@ -89,6 +93,11 @@ class Replay:
         """Return 1: every table has the same noise."""
         del table
         return 1.0
+
+    def sends(self, table: Domain) -> Sent:
+        """Return nothing."""
+        del table
+        return {}
 
     def room(self, tables: int, domain: Domain) -> Room:
         """Return what takes every table."""

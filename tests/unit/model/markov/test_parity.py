@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from syndic.data import Domain
-from syndic.model.markov import Adaptive, Grouping, Synthesis
+from syndic.model.markov import Adaptive, Grouping, GrowingModel, Synthesis
 from syndic.model.markov.parity import (
     MOST_SETS,
     SIZES,
@@ -183,6 +183,24 @@ def test_nothing_is_found_where_pairs_show_all() -> None:
     domain = Domain(tuple("abcdefgh"), (3,) * 8)  # of equal sizes: each column depends on the one before alone
     found = LOOKING.run(curator(chain(domain, 20_000), domain)[0], Fraction(1))
     assert found.found == ()
+
+
+def test_a_pair_that_the_model_has_no_room_for_holds_no_set() -> None:
+    """Signs of three columns that nearly equal each other stand out, but what takes their place was held for more."""
+    draws = np.random.default_rng(3)
+    domain = Domain(tuple("abcdef"), (8,) * 6)
+    hidden = draws.choice(8, 20_000, p=[0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05])
+    codes = {name: np.where(draws.random(20_000) < 0.1, draws.integers(0, 8, 20_000), hidden) for name in "abcdef"}
+    counts = curator(codes, domain)[0]
+    tight = Adaptive(rounds=1, cells=1100, growth=2, parity_share=Fraction(1, 100))
+    model = GrowingModel(tight, counts, Fraction(1))
+    for budget in model.budgets[:2]:
+        model.fit(counts.measure(model.choose(), budget, model.asked))
+    scan = model.choose_sets(model.budgets[2])
+    found = scan.standing_out(model.field, counts.parities(scan.sets, model.budgets[2], scan.levels))
+    assert found
+    model.hold(found)
+    assert model.found == ()
 
 
 def test_where_nothing_is_found_the_model_is_that_of_a_run_without() -> None:

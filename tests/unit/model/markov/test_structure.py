@@ -159,9 +159,12 @@ class Tables:
     """Which tables can be counted: by default all, with the same noise."""
 
     def __init__(
-        self, noisier: Callable[[Domain], float | None] = lambda _: 1.0, room: Callable[[], Room] = lambda: endless
+        self,
+        noisier: Callable[[Domain], float | None] = lambda _: 1.0,
+        room: Callable[[], Room] = lambda: endless,
+        sends: Callable[[Domain], Sent] = lambda _: {},
     ) -> None:
-        self.noisier, self._room = noisier, room
+        self.noisier, self.sends, self._room = noisier, sends, room
 
     def room(self, tables: int, domain: Domain) -> Room:
         del tables, domain
@@ -268,29 +271,29 @@ def test_tables_without_room_are_passed_over_for_others() -> None:
     field, _ = fitted([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("d", "e"), ("c", "e")])
     limits: Any = {"usefulness": 1.0, "most_columns": 3, "most_cells": 1000}
     every = choose_tables(field, {}, {5: 400.0}, plain, **limits)
-    narrow = Tables(room=lambda: Room(lambda names: names not in every[:2]))
+    narrow = Tables(room=lambda: lambda names: names not in every[:2])
     found = choose_tables(field, {}, {5: 400.0}, narrow, **limits)
     assert len(found) == len(every) == 5
     assert not set(every[:2]) & set(found)
-    assert choose_tables(field, {}, {5: 400.0}, Tables(room=lambda: Room(lambda _: False)), **limits) == []
+    assert choose_tables(field, {}, {5: 400.0}, Tables(room=lambda: lambda _: False), **limits) == []
 
 
-def traffic(most: int, sends: Callable[[Names], Sent]) -> Callable[[], Room]:
-    """Return new rooms for messages of so much: what two tables send is sent once."""
+def within(most: int, sends: Callable[[Domain], Sent], *, told: bool = True) -> Tables:
+    """Return tables for messages of so much: what two tables send is sent once. `told`: whether sizes are known."""
 
     def room() -> Room:
         sent: dict[tuple[str, Names], int] = {}
 
         def take(names: Names) -> bool:
-            wider = sent | dict(sends(names))
+            wider = sent | dict(sends(DOMAIN.project(names)))
             if sum(wider.values()) > most:
                 return False
             sent.update(wider)
             return True
 
-        return Room(take, sends)
+        return take
 
-    return room
+    return Tables(room=room, sends=sends) if told else Tables(room=room)
 
 
 def test_little_traffic_goes_to_many_cheap_tables_and_not_to_one_dear_one() -> None:
@@ -299,16 +302,17 @@ def test_little_traffic_goes_to_many_cheap_tables_and_not_to_one_dear_one() -> N
     limits: Any = {"usefulness": 1.0, "most_columns": 2, "most_cells": 1000}
     (dear,) = choose_tables(field, {}, {1: 400.0}, plain, **limits)
     every = choose_tables(field, {}, {5: 400.0}, plain, **limits)
-    room = traffic(10, lambda names: {("p", names): 10 if names == dear else 2})
-    found = choose_tables(field, {}, {5: 400.0}, Tables(room=room), **limits)
+
+    def sends(table: Domain) -> Sent:
+        return {("p", table.names): 10 if table.names == dear else 2}
+
+    found = choose_tables(field, {}, {5: 400.0}, within(10, sends), **limits)
     assert dear not in found
     assert len(found) == 5
     assert slow_error(field, found, 400.0) < slow_error(field, [dear], 400.0)
     # what all tables share is paid for once, and where there is traffic for all nothing changes
-    shared = traffic(10, lambda _: {("p", ("a",)): 10})
-    assert choose_tables(field, {}, {5: 400.0}, Tables(room=shared), **limits) == every
-    ample = traffic(100, lambda names: {("p", names): 10 if names == dear else 2})
-    assert choose_tables(field, {}, {5: 400.0}, Tables(room=ample), **limits) == every
+    assert choose_tables(field, {}, {5: 400.0}, within(10, lambda _: {("p", ("a",)): 10}), **limits) == every
+    assert choose_tables(field, {}, {5: 400.0}, within(100, sends), **limits) == every
 
 
 @given(st.integers(0, 10**6))
@@ -318,17 +322,15 @@ def test_traffic_is_kept_to_and_prices_never_make_the_choice_worse(seed: int) ->
     limits: Any = {"usefulness": 1.0, "most_columns": 3, "most_cells": 1000}
     draws = np.random.default_rng(seed)
     size = {name: int(draws.integers(1, 20)) for name in DOMAIN.names}
-    sizes = {(name,): size[name] for name in DOMAIN.names}
 
-    def sends(names: Names) -> Sent:
-        return {("p", (name,)): sizes[name,] for name in names}
+    def sends(table: Domain) -> Sent:
+        return {("p", (name,)): size[name] for name in table.names}
 
     most, number = int(draws.integers(1, 60)), int(draws.integers(1, 8))
-    found = choose_tables(field, {}, {number: 400.0}, Tables(room=traffic(most, sends)), **limits)
+    found = choose_tables(field, {}, {number: 400.0}, within(most, sends), **limits)
     assert sum(size[name] for name in {name for names in found for name in names}) <= most
     assert len(found) <= number
-    # the choice without prices is that of a room that tells no sizes
-    bare = choose_tables(field, {}, {number: 400.0}, Tables(room=lambda: Room(traffic(most, sends)().take)), **limits)
+    bare = choose_tables(field, {}, {number: 400.0}, within(most, sends, told=False), **limits)
     assert slow_error(field, found, 400.0) <= slow_error(field, bare, 400.0) * (1 + 1e-9)
 
 
