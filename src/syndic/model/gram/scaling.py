@@ -173,14 +173,14 @@ class Scaling:
         chances = np.exp((distances.min() - distances) / (2 * noise**2))
         chances /= chances.sum()
         likely = chances @ shapes
-        # what neither the shapes nor noise explain
-        excess = max(float(((shares - likely) ** 2).mean()) / noise**2 - 1, 0.0)
-        kept = excess / (1 + excess)
+        # what neither the shapes nor noise explain: at most an even share
+        excess = min(max(float(((shares - likely) ** 2).mean()) - noise**2, 0.0), 1 / self.bins**2)
+        kept = excess / (excess + noise**2)
         rest = _simplex(likely + kept * (shares - likely)) - likely
         mean = float(chances @ means + rest @ middles)
         square = max(float(chances @ (variances + means**2) + rest @ middles**2) - mean**2, 0.0)
         error = float(chances @ (means - chances @ means) ** 2) + (kept * noise) ** 2 * float(middles @ middles)
-        return mean, sqrt(square), sqrt(max(_DOUBT * error, square * _SURE**2))
+        return mean, sqrt(square), sqrt(min(max(_DOUBT * error, square * _SURE**2), 1.0))
 
     def rescaled(self, codings: Sequence[Coding], scales: Sequence[Scale]) -> tuple[Coding, ...]:
         """Return the codings with number columns as differences from the centre in units of the width."""
