@@ -164,7 +164,13 @@ def test_a_target_is_paid_for_where_it_is_alone_and_by_scales_that_aim_at_it(col
 
 def test_the_statement_says_what_a_target_counts_as() -> None:
     told = plan(gram_study('target = "score"')).statement.sensitivity
-    assert "in which score counts as 2.02, and squares" in told
+    assert "4 counts by 1 each, and" in told
+    assert "in which score counts as 2.49, and squares" in told
+    more = (
+        plan(gram_study('target = "score"', columns=COLUMNS + COLUMNS.replace('name = "', 'name = "other ')))
+        if False
+        else None
+    )
     assert "counts as" not in plan(gram_study()).statement.sensitivity
 
 

@@ -78,9 +78,10 @@ class Gram(ProductSteps, tag="gram"):
     but long rows are shortened. `exempt`: columns that are not clipped, for example the label. `scaling`: the share of
     the budget for noisy counts by which numbers are rescaled first, up to a half where people are few; 0 for bounds
     only, as with `products`, `overlap` or a `norm` below 1. `target`: the number column that regressions will predict,
-    if it is known: less noise on its sums, up to a quarter more on all others, up to twice as much where people are few. `adversary`: "active", the default, lets parties that multiply prove that no
-    row is longer than the noise is made for, so that parties that deviate, at most `colluding`, cannot read another
-    party's record. "passive" leaves the proof out.
+    if it is known: less noise on its sums, up to a quarter more on all others, twice as much where people are few.
+    `adversary`: "active", the default, lets parties that multiply prove that no row is longer than the noise is made
+    for, so that parties that deviate, at most `colluding`, cannot read another party's record. "passive" leaves the
+    proof out.
     """
 
     title: ClassVar[str] = "Gram matrix of all parties' rows, from a masked sum"

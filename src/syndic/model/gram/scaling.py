@@ -7,16 +7,16 @@ second stage codes rows as differences from the centre in units of the width, an
 its sensitivity does not depend on the counts.
 
 *Sensitivity of the counts*. Replacing a person moves one count of each column down and one up: at most 2 in squared l2
-for each column, and 2 entries. Rows count `weight` times for the target: 2 weight^2. With weight^2 = columns about half
-of the counts' budget is for the target, and noise on the other counts grows by less than a half.
+for each column, and 2 entries. For the target each person counts `weight` times, which makes it 2 weight^2. With weight^2
+a half of the columns, or all where people are few, a third to a half of the counts' budget is for the target.
 
 *Centres and widths*. Each column is first taken to be a beta distribution, of any mean and, on a logarithmic scale, any
 width within its bounds. The posterior from its noisy counts is known on a grid: centre and width are those of a new
 value, so a mean that is uncertain makes the width larger. What the counts have beyond that and beyond noise is kept
 in proportion. The second stage measures means again; where the noise hides them, a fit keeps the centre (`error`).
 
-*Few people*. With x = people * mu / columns below 10 little but means can be learned. Then `scarce` = 10 / x times the
-share of the budget is for the counts, up to a half, and the target's unit below is finer.
+*Few people*. With x = people * mu / columns below 8 little but means can be learned. Then 8 / x times the share of the
+budget is for the counts, up to a half, and the target's unit below is finer.
 
 *Lengths*. Rows that are never shortened need much noise, short rows give a bias. With x = people * mu / columns, the
 inverse of the noise on a correlation, the mean square of a row's numbers is limited to x / 120 standard deviations
@@ -31,14 +31,14 @@ w: the 1 is from the sums with the label. In a unit f times finer the label coun
 row, so with B other blocks s grows in proportion to B + f^2, and the 1 falls to 1 / f^2. For |w|^2 = 1/2 the least is
 where f^4 + f^2 = B; `finer` is (B + 1)^(1/4): s grows by a quarter at most. Where rows may be long, noise hardly
 matters and a shorter label does: f^2 is divided by the square of the mean square, down to 1. Where people are few the
-label's mean matters most: f^2 is multiplied by `scarce`, up to B + 1, and s at most doubles.
+label's mean matters most: f^2 is multiplied by 8 / x, up to B + 1, and s at most doubles.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from math import log, sqrt
+from math import ceil, log, sqrt
 from typing import Final, final
 
 import msgspec
@@ -57,7 +57,7 @@ _BINS: Final = (8, 64)
 # people in a bin, on average, over the noise of its count
 _NOISE: Final = 2.0
 # people * mu / columns below which little but means can be learned, and the largest share of the budget for counts
-_FEW: Final = 10.0
+_FEW: Final = 8.0
 _MOST: Final = Fraction(1, 2)
 # no column is a beta distribution: the squared error of a centre counts twice, and is never below a quarter of a width
 _DOUBT: Final = 2.0
@@ -87,10 +87,9 @@ class Scale(Document):
 class Scaling:
     """How number columns are counted and rescaled. Public.
 
-    `share` is the counts' part of the budget, `sigma` the noise of a count; rows of the `target` are counted `weight`
-    times. A width is `spread` standard deviations; z is at most `reach`, and the squares of
-    the numbers in a row add up to at most `length` for each column. The unit of the `target` is `finer` times as fine:
-    it counts as so many columns, squared.
+    `share` is the counts' part of the budget and `sigma` the noise of a count. A width is `spread` standard deviations;
+    z is at most `reach`, and the squares of the numbers in a row add up to at most `length` for each column. The unit of
+    the `target` is `finer` times as fine: it counts as so many columns, squared. Its people count `weight` times.
     """
 
     columns: int
@@ -227,7 +226,7 @@ def scaling_of(
     square = min(max(columns / 8, columns / max(ratio, 1e-9)), columns) / (1 + len(codings) - columns)
     spread = _rounded(sqrt(max(1.0, mean_square, square)))
     scarce = _rounded(max(1.0, _FEW / max(ratio, 1e-9)))
-    share, weight = min(share * scarce, _MOST), round(sqrt(columns)) if target else 1
+    share, weight = min(share * scarce, _MOST), ceil(sqrt(columns * float(min(1, scarce / 2)))) if target else 1
     sigma = sqrt(float(2 * (columns - 1 + weight**2) * excess / (share * mu_squared)))
     finer = sqrt(1 + len(codings)) / max(1.0, mean_square) ** 2 * float(scarce)
     return Scaling(
