@@ -78,10 +78,9 @@ def test_a_person_counts_several_times_for_the_target_and_the_noise_is_for_that(
 def test_where_only_means_can_be_learned_the_counts_and_the_target_get_more() -> None:
     most = scaling(10**4, target="a")
     assert (most.share, most.weight) == (Fraction(1, 5), 2)
-    for people, share in ((60, Fraction(5, 16)), (20, Fraction(1, 2))):
+    for people, share in ((60, 0.25), (20, 0.5)):
         few = scaling(people, target="a")
-        # a user who asks for more gets it, but never above a half
-        assert float(few.share) == pytest.approx(float(share), abs=0.01)
+        assert float(few.share) == pytest.approx(share, abs=0.01)
         assert few.share == scaling(people).share <= Fraction(1, 2)
         assert most.finer < few.finer <= Fraction(158, 64)
     assert float(scaling(20, target="a").finer ** 2) == pytest.approx(6, abs=0.1)
@@ -188,7 +187,7 @@ def test_a_mean_of_few_squares_varies_more_so_rows_must_be_longer_to_stay_whole(
 
 
 def test_other_columns_have_a_quarter_more_noise_for_a_target_and_twice_as_much_where_people_are_few() -> None:
-    more: dict[int, list[float]] = {10: [], 10**4: [], 10**6: []}
+    more: dict[int, list[float]] = {10: [], 1000: [], 10**6: []}
     for lists, numbers in product((0, 1, 3, 10, 40), (1, 2, 5, 30)):
         codings = (CODINGS[2],) * lists + (CODINGS[4],) * (numbers - 1) + (CODINGS[0],)
         for people, some in more.items():
@@ -204,7 +203,8 @@ def test_other_columns_have_a_quarter_more_noise_for_a_target_and_twice_as_much_
             some.append(float(square[1] / square[0]) ** 0.5)
             # the target's own sums have less: with itself always, with others where there are any
             assert some[-1] == 1 if finer == 1 else some[-1] < finer ** (2 if len(codings) == 1 else 1)
-    assert [1.2 < max(more[people]) < 1.26 for people in more] == [False, True, True]
+    assert 1.2 < max(more[1000]) < 1.26
+    assert max(more[10**6]) < 1.26
     assert 1.5 < max(more[10]) < 2
 
 
@@ -229,10 +229,15 @@ def drawn(values: NDArray[np.float64], noise: float, seed: int = 0) -> Scale:
 
 def test_widths_follow_the_spread_and_not_the_bounds() -> None:
     values = np.clip(np.random.default_rng(1).normal(0.7, 0.1, 10_000), 0, 1)
-    for noise, off, seed in product((1.0, 50.0, 100.0, 300.0, 600.0), (0.1,), range(10)):
+    for noise, seed in product((1.0, 50.0, 100.0), range(10)):
         found = drawn(values, noise, seed)
-        assert found.centre / 1024 == pytest.approx(0.4, abs=off)
+        assert found.centre / 1024 == pytest.approx(0.4, abs=0.07)
         assert found.width / 1024 == pytest.approx(0.2, rel=0.35)
+    # also where bounds are wide and the noise of all bins together is twice as wide as the column
+    values = np.clip(np.random.default_rng(1).normal(0.6, 0.04, 10_000), 0, 1)
+    widths = [drawn(values, 300.0, seed).width / 1024 for seed in range(20)]
+    assert np.median(widths) == pytest.approx(0.08, rel=0.3)
+    assert max(widths) < 0.2
 
 
 @pytest.mark.parametrize("law", ["normal", "skewed", "two values"])
