@@ -7,8 +7,8 @@ second stage codes rows as differences from the centre in units of the width, an
 its sensitivity does not depend on the counts.
 
 *Sensitivity of the counts*. Replacing a person moves one count of each column down and one up: at most 2 in squared l2
-for each column, and 2 entries. For the target each person counts `weight` times, which makes it 2 weight^2. With weight^2
-a half of the columns, or all where people are few, a third to a half of the counts' budget is for the target.
+for each column, and 2 entries. For the target each person counts `weight` times, which makes it 2 weight^2. With
+weight^2 a half of the columns, or all where people are few, a third to a half of the counts' budget is for the target.
 
 *Centres and widths*. Each column is first taken to be a beta distribution, of any mean and, on a logarithmic scale, any
 width within its bounds. The posterior from its noisy counts is known on a grid: centre and width are those of a new
@@ -88,8 +88,8 @@ class Scaling:
     """How number columns are counted and rescaled. Public.
 
     `share` is the counts' part of the budget and `sigma` the noise of a count. A width is `spread` standard deviations;
-    z is at most `reach`, and the squares of the numbers in a row add up to at most `length` for each column. The unit of
-    the `target` is `finer` times as fine: it counts as so many columns, squared. Its people count `weight` times.
+    z is at most `reach`, and the squares of the numbers in a row add up to at most `length` for each column. The unit
+    of the `target` is `finer` times as fine: it counts as so many columns, squared. Its people count `weight` times.
     """
 
     columns: int
@@ -110,8 +110,8 @@ class Scaling:
 
     def counts(self, codings: Sequence[Coding], coded: Mapping[str, Codes]) -> NDArray[np.int64]:
         """Return how many rows have each number column in each bin, times its weight. Private."""
-        found = counts_of(codings, coded, self.bins)
-        return found * np.repeat([self._weight(each) for each in codings if is_number(each)], self.bins).astype(int)
+        weights = np.array([self._weight(each) for each in codings if is_number(each)], dtype=np.int64)
+        return counts_of(codings, coded, self.bins) * weights.repeat(self.bins)
 
     def _weight(self, coding: Coding) -> int:
         """Return how many times a row is counted for a column."""
@@ -226,7 +226,7 @@ def scaling_of(
     square = min(max(columns / 8, columns / max(ratio, 1e-9)), columns) / (1 + len(codings) - columns)
     spread = _rounded(sqrt(max(1.0, mean_square, square)))
     scarce = _rounded(max(1.0, _FEW / max(ratio, 1e-9)))
-    share, weight = min(share * scarce, _MOST), ceil(sqrt(columns * float(min(1, scarce / 2)))) if target else 1
+    share, weight = min(share * scarce, _MOST), ceil(sqrt(columns * float(min(Fraction(1), scarce / 2)))) if target else 1
     sigma = sqrt(float(2 * (columns - 1 + weight**2) * excess / (share * mu_squared)))
     finer = sqrt(1 + len(codings)) / max(1.0, mean_square) ** 2 * float(scarce)
     return Scaling(
