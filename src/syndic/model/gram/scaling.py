@@ -226,7 +226,8 @@ def scaling_of(
     square = min(max(columns / 8, columns / max(ratio, 1e-9)), columns) / (1 + len(codings) - columns)
     spread = _rounded(sqrt(max(1.0, mean_square, square)))
     scarce = _rounded(max(1.0, _FEW / max(ratio, 1e-9)))
-    share, weight = min(share * scarce, _MOST), ceil(sqrt(columns * float(min(Fraction(1), scarce / 2)))) if target else 1
+    share = min(share * scarce, _MOST)
+    weight = ceil(sqrt(columns * min(1.0, float(scarce) / 2))) if target else 1
     sigma = sqrt(float(2 * (columns - 1 + weight**2) * excess / (share * mu_squared)))
     finer = sqrt(1 + len(codings)) / max(1.0, mean_square) ** 2 * float(scarce)
     return Scaling(
