@@ -28,8 +28,8 @@ class Feature(Document):
 
     The value in the column's own unit is `middle` + `half` * z for z from `lower` to `upper`; a product of columns has
     no unit of its own. `values` says whether z is a number, 0 or 1 (`indicator`), or -1 or 1 (`sign`). `block` names
-    the column or product it belongs to; `ones` the feature that is 1 wherever the row is there at all; `parts` the
-    features whose product this is.
+    the column or product it belongs to; `ones` the feature that is 1 wherever the row is there at all; `known` how far
+    from 0 the mean of z is by an earlier estimate, 0 if there is none; `parts` the features whose product this is.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Feature(Document):
     lower: float = -1.0
     upper: float = 1.0
     ones: str = INTERCEPT
+    known: float = 0.0
     parts: tuple[str, ...] = ()
 
 

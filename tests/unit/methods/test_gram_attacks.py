@@ -163,9 +163,15 @@ def test_a_target_is_paid_for_where_it_is_alone_and_by_scales_that_aim_at_it(col
 
 
 def test_the_statement_says_what_a_target_counts_as() -> None:
-    told = plan(gram_study('target = "score"')).statement.sensitivity
-    assert "in which score counts as 2.02, and squares" in told
-    assert "counts as" not in plan(gram_study()).statement.sensitivity
+    study = gram_study('target = "score"', budget="epsilon = 0.1\ndelta = 1e-5")
+    told, scaling = plan(study).statement.sensitivity, study.plan_as(GramPlan).stages.scaling
+    assert scaling is not None
+    assert scaling.weight > 1
+    assert f"4 counts by 1 each (score's by {scaling.weight}), and" in told
+    assert f"in which score counts as {float(scaling.finer**2):.3g}, and squares" in told
+    plain = plan(gram_study()).statement.sensitivity
+    assert "4 counts by 1 each, and" in plain
+    assert "counts as" not in plain
 
 
 def _sums(made: GramPlan, row: Any) -> Any:

@@ -286,6 +286,8 @@ GRAMS = {
     "one beside three": (BESIDE, "", 1, 0),
     "different people, one missing": (SAME, "missing = 1", 1, 1),
     "by bounds": (BESIDE, "scaling = 0.0", 1, 0),
+    "a target": (TWO, 'target = "score"', 1, 0),
+    "different people, a target": (SAME, 'target = "score"', 1, 0),
 }
 
 
@@ -298,10 +300,10 @@ def test_what_honest_parties_draw_is_enough_for_sums_of_products(which: str, dra
     assert 0.5 * DELTA < delta_of(events, 1) <= DELTA * (1 + 1e-6)
     scaling, length = study.plan_as(GramPlan).stages.scaling, 0.0
     if scaling is not None:
-        # a person moves two counts of each of two number columns
-        length = 2 * float(scaling.length)
+        # a person moves two counts of each of two number columns, those of a target by more
+        moved, length = 2 + 2 * scaling.weight**2, (1 + float(scaling.finer**2)) * float(scaling.length)
         columns = [(("age",), scaling.bins), (("score",), scaling.bins)]
-        check_drawn(held, drawn[: len(held)], columns, 1 << 12, needed(events[0], 2, 2, 1), colluding + missing)
+        check_drawn(held, drawn[: len(held)], columns, 1 << 12, needed(events[0], 1, moved, 1), colluding + missing)
     # four columns and the intercept, or two, the intercept, a level for missing values and the length of two numbers
     square = (4 + length) ** 2 if scaling else 25
     least = square / float(events[-1].mu_squared)

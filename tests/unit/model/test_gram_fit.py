@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -281,3 +282,22 @@ def test_noise_leaves_correlations_that_could_be() -> None:
 def test_what_cannot_be_is_refused(call: object, told: str) -> None:
     with pytest.raises(InputError, match=told):
         call(GramMatrix.of(rows(), NAMES))  # type: ignore[operator]
+
+
+def test_a_mean_that_noise_hides_stays_near_an_earlier_estimate_in_predictions_only() -> None:
+    matrix = rows(400)
+    gram = GramMatrix.of(matrix, NAMES, sigma=200.0, generator=np.random.default_rng(4))
+    (*features, label) = gram.features
+    known = replace(gram, features=(*features, replace_known(label, 0.1)))
+    plain, shrunk = (moments_of(each, NAMES).means[-1] for each in (gram, known))
+    assert shrunk == pytest.approx(plain * 0.01 / (0.01 + 0.25))
+    assert abs(regress(known, "y").intercept) < 0.2 * abs(regress(gram, "y").intercept)
+    # intervals are for least squares, without any earlier estimate
+    assert np.allclose(infer(known, "y").estimates(), infer(gram, "y").estimates())
+    assert (
+        moments_of(replace(known, sigma=0.0), NAMES).means[-1] == moments_of(replace(gram, sigma=0.0), NAMES).means[-1]
+    )
+
+
+def replace_known(feature: Feature, known: float) -> Feature:
+    return msgspec.structs.replace(feature, known=known)

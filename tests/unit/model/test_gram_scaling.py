@@ -58,6 +58,34 @@ def test_a_person_changes_two_counts_of_each_number_column() -> None:
     assert counts_of(CODINGS, missing, 8).reshape(-1, 8).sum(axis=1).tolist() == [1, 0, 1]
 
 
+def test_a_person_counts_several_times_for_the_target_and_the_noise_is_for_that() -> None:
+    for target in (None, "a", "b"):
+        chosen = scaling(target=target)
+        assert chosen.weight == (2 if target else 1)
+        each = [
+            chosen.counts(CODINGS, {name: codes[[place]] for name, codes in ROWS.items()})
+            for place in range(0, 700, 13)
+        ]
+        changes = [int(((one - other) ** 2).sum()) for one, other in product(each, each)]
+        assert max(changes) == chosen.moved
+        # what the coordinator finds does not depend on how often a person counts
+        one = chosen.counts(CODINGS, ROWS).astype(float)
+        plain = counts_of(CODINGS, ROWS, chosen.bins).astype(float)
+        quiet = replace(chosen, sigma=1e-6, finer=Fraction(1))
+        assert quiet.scales(CODINGS, one, 700) == replace(quiet, target=None).scales(CODINGS, plain, 700)
+
+
+def test_where_only_means_can_be_learned_the_counts_and_the_target_get_more() -> None:
+    most = scaling(10**4, target="a")
+    assert (most.share, most.weight) == (Fraction(1, 5), 2)
+    for people, share in ((60, 0.25), (20, 0.5)):
+        few = scaling(people, target="a")
+        assert float(few.share) == pytest.approx(share, abs=0.01)
+        assert few.share == scaling(people).share <= Fraction(1, 2)
+        assert most.finer < few.finer <= Fraction(158, 64)
+    assert float(scaling(20, target="a").finer ** 2) == pytest.approx(6, abs=0.1)
+
+
 def opened(rows: NDArray[np.int32], features: tuple[Feature, ...]) -> NDArray[np.float64]:
     """Return what one person adds to the opened numbers, squares as two halves, in units of z."""
     full = np.hstack([np.full((len(rows), 1), UNIT), rows]) / UNIT
@@ -106,6 +134,7 @@ def test_a_target_counts_as_more_columns_and_has_less_noise_in_its_own_unit() ->
         assert clip is not None
         bounds.append(float(halved_sensitivity_squared(CODINGS, [(clip.blocks, clip.length)])) ** 0.5)
     assert bounds[0] < bounds[1] < bounds[0] * float(aimed.finer)
+    aimed = replace(aimed, bins=plain.bins, sigma=plain.sigma, weight=1)
     counts = np.tile(np.exp(-((np.arange(plain.bins) - plain.bins / 2) ** 2)), 3) * 1000
     before, after = (one.scales(CODINGS, counts, 1000) for one in (plain, aimed))
     assert after[0].width == pytest.approx(before[0].width / float(aimed.finer), abs=1)
@@ -157,11 +186,11 @@ def test_a_mean_of_few_squares_varies_more_so_rows_must_be_longer_to_stay_whole(
     assert whole(CODINGS[:1], least[-1], "a") > whole(CODINGS[:1], least[-1] - 100, "a")
 
 
-def test_other_columns_have_at_most_a_quarter_more_noise_for_a_target() -> None:
-    more = []
+def test_other_columns_have_a_quarter_more_noise_for_a_target_and_twice_as_much_where_people_are_few() -> None:
+    more: dict[int, list[float]] = {10: [], 1000: [], 10**6: []}
     for lists, numbers in product((0, 1, 3, 10, 40), (1, 2, 5, 30)):
         codings = (CODINGS[2],) * lists + (CODINGS[4],) * (numbers - 1) + (CODINGS[0],)
-        for people in (10, 1000, 10**6):
+        for people, some in more.items():
             square, finer = [], 1.0
             for target in (None, "a"):
                 chosen = scaling_of(
@@ -171,10 +200,12 @@ def test_other_columns_have_at_most_a_quarter_more_noise_for_a_target() -> None:
                 clip, finer = chosen.clip(codings), float(chosen.finer)
                 assert clip is not None
                 square.append(halved_sensitivity_squared(codings, [(clip.blocks, clip.length)]))
-            more.append(float(square[1] / square[0]) ** 0.5)
+            some.append(float(square[1] / square[0]) ** 0.5)
             # the target's own sums have less: with itself always, with others where there are any
-            assert more[-1] == 1 if finer == 1 else more[-1] < finer ** (2 if len(codings) == 1 else 1)
-    assert 1.2 < max(more) < 1.26
+            assert some[-1] == 1 if finer == 1 else some[-1] < finer ** (2 if len(codings) == 1 else 1)
+    assert 1.2 < max(more[1000]) < 1.26
+    assert max(more[10**6]) < 1.26
+    assert 1.5 < max(more[10]) < 2
 
 
 @pytest.mark.parametrize("target", [None, "a", "b"])
@@ -198,17 +229,39 @@ def drawn(values: NDArray[np.float64], noise: float, seed: int = 0) -> Scale:
 
 def test_widths_follow_the_spread_and_not_the_bounds() -> None:
     values = np.clip(np.random.default_rng(1).normal(0.7, 0.1, 10_000), 0, 1)
-    for noise, off in ((1.0, 0.02), (50.0, 0.02), (100.0, 0.1)):
-        found = drawn(values, noise)
-        assert found.centre / 1024 == pytest.approx(0.4, abs=off)
+    for noise, seed in product((1.0, 50.0, 100.0), range(10)):
+        found = drawn(values, noise, seed)
+        assert found.centre / 1024 == pytest.approx(0.4, abs=0.07)
         assert found.width / 1024 == pytest.approx(0.2, rel=0.35)
+    # also where bounds are wide and the noise of all bins together is twice as wide as the column
+    values = np.clip(np.random.default_rng(1).normal(0.6, 0.04, 10_000), 0, 1)
+    widths = [drawn(values, 300.0, seed).width / 1024 for seed in range(20)]
+    assert np.median(widths) == pytest.approx(0.08, rel=0.3)
+    assert max(widths) < 0.2
+
+
+@pytest.mark.parametrize("law", ["normal", "skewed", "two values"])
+@pytest.mark.parametrize("noise", [10.0, 300.0, 1000.0, 10_000.0])
+def test_a_centre_is_off_by_what_its_error_says(law: str, noise: float) -> None:
+    generator = np.random.default_rng(3)
+    values = {
+        "normal": np.clip(generator.normal(0.6, 0.15, 10_000), 0, 1),
+        "skewed": np.clip(generator.exponential(0.15, 10_000), 0, 1),
+        "two values": generator.integers(0, 2, 10_000).astype(float),
+    }[law]
+    scales = [drawn(values, noise, seed) for seed in range(30)]
+    off = np.array([(one.centre / 1024 - (2 * values.mean() - 1)) / (one.error / 1024) for one in scales])
+    assert np.sqrt((off**2).mean()) < 1.3
+    # and it tells more than the bounds unless noise hides everything
+    assert np.median([one.error for one in scales]) / 1024 < (0.4 if noise < 1000 else 1.01)
 
 
 def test_counts_that_noise_explains_tell_nothing() -> None:
     values = np.full(1000, 0.99)
     centres = [drawn(values, 10_000.0, seed) for seed in range(20)]
-    # about those of a column that is spread evenly between its bounds
-    assert np.median([one.width for one in centres]) / 1024 == pytest.approx(3**-0.5, rel=0.1)
+    # about those of a column that may be anywhere between its bounds
+    assert np.median([one.width for one in centres]) / 1024 == pytest.approx(0.65, rel=0.1)
+    assert all(one.width > 512 and one.error <= 1024 for one in centres)
     assert np.median([abs(one.centre) for one in centres]) < 200
 
 
@@ -226,5 +279,7 @@ def test_scales_of_other_columns_are_refused() -> None:
         (Scale(name="a", centre=0, width=0), *rest),
         (Scale(name="a", centre=2 * UNIT, width=1), *rest),
         (Scale(name="a", centre=0, width=3 * UNIT), *rest),
+        (Scale(name="a", centre=0, width=1, error=-1), *rest),
+        (Scale(name="a", centre=0, width=1, error=3 * UNIT), *rest),
     ):
         assert not chosen.allowed(CODINGS, wrong)

@@ -54,7 +54,7 @@ from syndic.methods.regression.gram_plan import GramPlan, absent_of, codings_of,
 from syndic.methods.regression.gram_result import GramResult, read_gram
 from syndic.methods.regression.stages import SCALING, Scales, Stages, check_share, stages_of
 from syndic.model.gram.rows import Pair, check_names, products_of
-from syndic.model.gram.scaling import Scale, counts_of, is_number
+from syndic.model.gram.scaling import Scale, is_number
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.length import WITNESSES, least_modulus
@@ -76,11 +76,12 @@ class Gram(ProductSteps, tag="gram"):
     most 2^bits. `overlap`: parties of the one group may lack some of the people; such a row has only missing values at
     that party. `norm`: a party's numbers in a row are clipped so that their mean square is at most this: less noise,
     but long rows are shortened. `exempt`: columns that are not clipped, for example the label. `scaling`: the share of
-    the budget for noisy counts by which numbers are rescaled first; 0 for bounds only, as with `products`, `overlap` or
-    a `norm` below 1. `target`: the number column that regressions will predict, if it is known: less noise on its sums,
-    up to a quarter more on all others. `adversary`: "active", the default, lets parties that multiply prove that no
-    row is longer than the noise is made for, so that parties that deviate, at most `colluding`, cannot read another
-    party's record. "passive" leaves the proof out.
+    the budget for noisy counts by which numbers are rescaled first, up to a half where people are few; 0 for bounds
+    only, as with `products`, `overlap` or a `norm` below 1. `target`: the number column that regressions will predict,
+    if it is known: less noise on its sums, up to a quarter more on all others, twice as much where people are few.
+    `adversary`: "active", the default, lets parties that multiply prove that no row is longer than the noise is made
+    for, so that parties that deviate, at most `colluding`, cannot read another party's record. "passive" leaves the
+    proof out.
     """
 
     title: ClassVar[str] = "Gram matrix of all parties' rows, from a masked sum"
@@ -353,7 +354,7 @@ def _own_counts(party: Party[GramPlan]) -> NDArray[np.int64]:
     plan, scaling = party.plan, party.plan.stages.scaling
     assert scaling is not None  # noqa: S101 (the step is in a plan with a scaling only)
     blocks, batches = plan.blocks[party.name], party.table.batches(plan.read_from(party.name))
-    return sum((counts_of(blocks, batch, scaling.bins) for batch in batches), start=np.zeros(1, dtype=np.int64))
+    return sum((scaling.counts(blocks, batch) for batch in batches), start=np.zeros(1, dtype=np.int64))
 
 
 def _own_sums(party: Party[GramPlan], scales: tuple[Scale, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -24,7 +24,7 @@ from syndic.privacy import GaussianEvent
 Lengths = tuple[tuple[int, Fraction], ...]
 
 SCALING: Final = 0.2
-"""The default share of the budget for the counts. Less is as good where people are many, and unstable where not."""
+"""The default share of the budget for the counts, where people are many. Less is as good there."""
 
 
 class Scales(Message):
@@ -93,8 +93,9 @@ class Stages:
             return f"{sums}, for z in [-1, 1]"
         found = self.scaling
         target = f", in which {found.target} counts as {float(found.finer**2):.3g}" if found.target else ""
+        weight = f" ({found.target}'s by {found.weight})" if found.weight > 1 else ""
         return (
-            f"{2 * found.columns} counts by 1 each, and {sums}: rows are shortened to a mean square of "
+            f"{2 * found.columns} counts by 1 each{weight}, and {sums}: rows are shortened to a mean square of "
             f"{float(found.length):.3g}{target}, and squares are opened as two halves"
         )
 
@@ -125,12 +126,12 @@ class Stages:
 
     def counts_ring(self, people: int) -> Ring:
         """Return the ring of the sum of counts: it has room for all people in one bin, and for the noise."""
-        first, most = self.first, 0
-        if isinstance(first, FineGaussianShare):
-            most = people * first.scale + first.tail(OVERFLOW / first.dimension, first.parties)
-        elif first is not None and self.scaling is not None:
-            most = people * first.scale + first.tail(OVERFLOW / (self.scaling.columns * self.scaling.bins))
-        return ring_for(most)
+        first, scaling = self.first, self.scaling
+        if first is None or scaling is None:
+            return ring_for(0)
+        rare = OVERFLOW / (scaling.columns * scaling.bins)
+        tail = first.tail(rare, first.parties) if isinstance(first, FineGaussianShare) else first.tail(rare)
+        return ring_for(scaling.weight * people * first.scale + tail)
 
     def first_at(self, own: NDArray[np.bool_]) -> FineGaussianShare | TableNoise:
         """Return the noise that a party adds to the counts, of which it has `own`."""
@@ -219,8 +220,8 @@ def stages_of(  # noqa: PLR0913  # all by name
             return Stages(scaling=None, clips=clips, sensitivity=square, first=None, noise=noise)
         clips, lengths = _clipped(held, groups, found.clip)
         square = max(halved_sensitivity_squared(codings, one) for one in lengths)
-        changed, budget = 2 * found.columns, share * mu_squared
-        moved, places = Fraction(changed), found.columns * found.bins
+        changed, budget = 2 * found.columns, found.share * mu_squared
+        moved, places = Fraction(found.moved), found.columns * found.bins
         return Stages(
             scaling=found,
             clips=clips,

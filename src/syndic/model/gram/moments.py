@@ -68,10 +68,13 @@ def moments_of(gram: GramMatrix, names: Sequence[str]) -> Moments:
         return _pairwise(gram, tuple(names), places)
     sums = gram.matrix[gram.index(INTERCEPT), places]
     lower, upper = ([getattr(gram.features[place], end) for place in places] for end in ("lower", "upper"))
-    means = np.clip(sums / gram.rows, lower, upper)
+    # what noise hides of a mean is left at an earlier estimate, if there is one
+    before = np.array([gram.features[place].known for place in places]) ** 2
+    kept = np.where(before > 0, before / np.maximum(before + (gram.sigma / gram.rows) ** 2, 1e-300), 1.0)
+    means = np.clip(kept * sums / gram.rows, lower, upper)
     centred = gram.matrix[np.ix_(places, places)] - gram.rows * np.outer(means, means)
     # the square of a noisy mean is too large by the variance of its noise, unless most means are clipped
-    centred[np.diag_indices(len(places))] += gram.sigma**2 / gram.rows if gram.sigma < gram.rows else 0.0
+    centred[np.diag_indices(len(places))] += kept**2 * gram.sigma**2 / gram.rows if gram.sigma < gram.rows else 0.0
     return Moments(names=tuple(names), means=means, centred=centred, rows=float(gram.rows), sigma=gram.sigma)
 
 

@@ -17,7 +17,7 @@ from syndic.errors import InputError
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.model.gram.matrix import GramMatrix
 from syndic.model.gram.rows import products_of
-from syndic.model.gram.scaling import Scale, counts_of
+from syndic.model.gram.scaling import Scale
 from syndic.sklearn import GramRegression
 from syndic.study import Study
 from syndic_lab.bench.regression.data import LOADERS, Data
@@ -125,7 +125,7 @@ def opened(study: Study, learned: Numbers, generator: np.random.Generator) -> Gr
     scaling = plan.stages.scaling
     scales: tuple[Scale, ...] = ()
     if scaling is not None:
-        counts = counts_of(plan.codings, coded, scaling.bins)
+        counts = scaling.counts(plan.codings, coded)
         noisy = counts + scaling.sigma * generator.standard_normal(len(counts))
         scales = scaling.scales(plan.codings, noisy, len(learned))
     rows = np.full((len(learned), len(plan.features)), 1 << plan.bits, dtype=np.int32)
