@@ -38,7 +38,7 @@ _PARITY_PART: Final = 6
 _MOST_PARITIES: Final = 1 << 16
 # Coins of a round take at most one part in so many of the traffic, beside it; of few people that of so many.
 _COINS_PART: Final = 4
-_COINS_PEOPLE: Final = 4000
+_COINS_PEOPLE: Final = 16_000
 # The variance of noise from coins, in that of Gaussian noise, unless it is very small.
 _OF_COINS: Final = 1.08
 
