@@ -213,6 +213,17 @@ def test_parameters_are_checked(options: str, told: str) -> None:
         gram_study(options)
 
 
+def test_the_plan_says_where_the_middle_of_a_wide_bin_stands_for_its_values() -> None:
+    def notes(more: str) -> str:
+        before, score = COLUMNS.split('name = "score"')
+        opened = f'{before}name = "score"{score.replace("bins = 4", more)}'
+        return " ".join(plan_of(gram_study(columns=opened)).resources.notes)
+
+    assert "score: a value counts as the middle of one of 64 bins" in notes("")
+    assert "64 bins" not in notes("bins = 1000")
+    assert "64 bins" not in notes('scale = "symlog"')
+
+
 def test_a_study_that_does_not_fit_is_refused() -> None:
     text = VERTICAL.replace("60", "60000") + "[limits]\nmemory_mb = 50\n"
     with pytest.raises(InputError, match="MB of memory"):

@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Schema
+from syndic.data import Real, Schema
+from syndic.data.bins import FINE_BINS
 from syndic.data.coding import Coding, Feature, coded_rows, coding_of, product_of
 from syndic.data.table import Coded
 from syndic.errors import InputError
@@ -212,6 +213,7 @@ class GramPlan(Plan):
                 f"{len(self.features)} features, {count:,} sums, {ring.bits} bits per masked number",
                 f"noise of standard deviation {self.sigma:.4g} on every sum over {people:,} people; {self.stages.unit}",
                 *((f"regressions have no intervals: {self.no_intervals}",) if self.no_intervals else ()),
+                *_wide_bins(self.terms.schema),
             ),
         )
 
@@ -330,3 +332,14 @@ def absent_of(schema: Schema, held: Mapping[str, tuple[Coding, ...]]) -> dict[st
         if columns:
             found[party] = {column.name: column.levels for column in columns}
     return found
+
+
+def _wide_bins(schema: Schema) -> tuple[str, ...]:
+    """Return a note on real columns whose bins were left open: the middle of a wide bin stands for all its values."""
+    names = [one.name for one in schema.columns if isinstance(one, Real) and one.fine and one.scale == "linear"]
+    if not names:
+        return ()
+    return (
+        f"{', '.join(names)}: a value counts as the middle of one of {FINE_BINS} bins between the bounds; where most "
+        "values are near one bound their mean is wrong by up to half a bin: set bins = 1000",
+    )
