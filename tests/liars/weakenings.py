@@ -56,7 +56,7 @@ ELSEWHERE: Final = {
     "methods/estimate/estimate.py Estimate.answer": "tests/unit/methods/test_estimate_cuts.py",
     "mpc/product.py SecureProduct.check_unchanged": "tests/unit/mpc/test_product.py",
     "mpc/product_messages.py same_rows": "tests/unit/mpc/test_product_adversary.py",
-    "mpc/threeserver.py": "tests/unit/mpc/test_threeserver.py",
+    "mpc/servers.py": "tests/unit/mpc/test_servers.py",
     "methods/synthesis/measure.py check_question: : a parity": "tests/unit/methods/test_synthesis_questions.py",
     "methods/synthesis/measure.py _check_groups: : signs": "tests/unit/methods/test_synthesis_questions.py",
     "methods/synthesis/measure.py _check_groups: : parities": "tests/unit/methods/test_synthesis_questions.py",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from liars.targets import Target
 from syndic.kernel import Call, Node, Party, Reply, answer, decode, encode, in_memory_node
 from syndic.methods.synthesis.cut import CutRound
-from syndic.mpc import product, secret, threeserver, twoserver
+from syndic.mpc import product, secret, servers, twoserver
 from syndic.mpc.align import steps as align_steps
 from syndic.mpc.length import LengthProof, four_squares
 from syndic.mpc.masked_sum import MaskedSums, Masks, SumMasked, SumSurvivors, _Sent
@@ -26,7 +26,7 @@ from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import KeptPair
 from syndic.mpc.ring import Integers
 from syndic.mpc.seal import Place, seal
-from syndic.mpc.threeserver import ServedProduct
+from syndic.mpc.servers import ServedProduct
 from syndic.mpc.triple import Stock
 from syndic.mpc.twoserver import TwoServers
 from syndic.random import SimulationRandomness
@@ -428,13 +428,13 @@ def _deviating(inside: Inside) -> Iterator[tuple[Any, str, Any]]:
                 return honest(made, party, message, given)
 
             yield owner, step, deviating
-        for module in (product, threeserver):
+        for module in (product, servers):
             yield module, "same_rows", lambda _label, _party, _chunk, matrix: matrix
         yield SecureProduct, "check_unchanged", lambda *_: None
         yield LengthProof, "completed", lambda proof, matrix: _completed(proof, matrix, wraps=inside.wraps)
     if inside.text is not None:
         other = inside.text
-        for module in (product, secret, threeserver, twoserver, align_steps):
+        for module in (product, secret, servers, twoserver, align_steps):
             yield module, "seal", lambda key, text, place, randomness: seal(key, other(text, place), place, randomness)
 
 

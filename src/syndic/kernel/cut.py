@@ -2,7 +2,7 @@
 
 Parties that name the same `group` hold columns of the same people, in the same order. If no party names one, parties
 that list their `columns` are one group, and parties that hold all columns have different people: a group each. A table
-of counts is the sum over groups of what one party counts, or two parties together; more than two cannot.
+of counts is the sum over groups of what one party counts, or two parties together, or three by four servers.
 
 A column that several parties of a group hold is read from the first, or from those that the study names in `read_from`.
 From several it is averaged: a person counts in equal parts with the values of each. Columns that are read from the same
@@ -16,11 +16,13 @@ from typing import Final, final
 
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel.terms import Member, Terms, budget_of
+from syndic.kernel.terms import Adversary, Member, Terms, budget_of
 from syndic.privacy import Budget
 
 PARTNERS: Final = 2
-"""How many parties can count a table together: a secure product has two factors."""
+"""How many parties can count a table together, if the coordinator deals: a secure product then has two factors."""
+
+_SERVERS: Final = (3, 4)
 
 MOST_PARTS: Final = 24
 """Into how many equal parts a person is cut at most where columns are averaged: sums need as many times the room."""
@@ -33,7 +35,8 @@ Sides = tuple[tuple[str, tuple[str, ...]], ...]
 class Group(Document):
     """The people of one group. `read_from`: the parties that a column is read from, in the study's order.
 
-    `also`: the other parties that hold a column, from which it is not read.
+    `also`: the other parties that hold a column, from which it is not read. `partners`: how many of the parties can
+    count a table together.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Group(Document):
     people: int
     read_from: Mapping[str, tuple[str, ...]]
     also: Mapping[str, tuple[str, ...]] = {}
+    partners: int = PARTNERS
 
     def shown(self, column: str) -> str:
         """Return the parties that a column is read from, and those that hold it too, or "-"."""
@@ -52,7 +56,8 @@ class Group(Document):
         """Return the parties that count a table of some columns, in the study's order; empty if they cannot."""
         read = {self.read_from.get(name, ()) for name in names}
         found: set[str] = set().union(*read)
-        several = len(found) > PARTNERS and any(len({*choice}) > PARTNERS for choice in product(*read))
+        most = self.partners
+        several = len(found) > most and any(len({*choice}) > most for choice in product(*read))
         return () if several or () in read else tuple([party for party in self.parties if party in found])
 
     def counts_alone(self, names: Collection[str]) -> str | None:
@@ -89,8 +94,8 @@ def averaged_in_words(groups: Sequence[Group]) -> str:
     return f", as a mean over {parts} equal parts of the person, with columns from different parties" * (parts > 1)
 
 
-def groups_of(terms: Terms) -> tuple[Group, ...]:
-    """Return the groups of people, in the order of their first parties."""
+def groups_of(terms: Terms, partners: int = PARTNERS) -> tuple[Group, ...]:
+    """Return the groups of people, in the order of their first parties; `partners` of one can count together."""
     names, rule, found = terms.schema.names, terms.read_from or {}, []
     for (_, name), parties in _members(terms).items():
         every, people = tuple(one.name for one in parties), _people(parties)
@@ -108,8 +113,34 @@ def groups_of(terms: Terms) -> tuple[Group, ...]:
             read_from[column] = tuple(read)
             if others := tuple(party for party in own if party not in read):
                 also[column] = others
-        found.append(Group(name=name, parties=every, people=people, read_from=read_from, also=also))
+        group = Group(name=name, parties=every, people=people, read_from=read_from, also=also, partners=partners)
+        found.append(group)
     return tuple(found)
+
+
+def check_servers(servers: tuple[str, ...], adversary: Adversary) -> None:
+    """Raise `ValueError` unless a method's `servers` are none, three or four, and parties prove their rows."""
+    if servers and (len(servers) not in _SERVERS or len(set(servers)) != len(servers)):
+        raise ValueError("servers must name three or four different parties, or none: the coordinator then deals")
+    if servers and adversary != "active":
+        raise ValueError(
+            'servers needs adversary "active": shares are proven, or a party could read a partner\'s record'
+        )
+
+
+def partners_with(servers: tuple[str, ...]) -> int:
+    """Return how many parties' columns a table may have: so many factors have a degree below the number of servers."""
+    return len(servers) - 1 if servers else PARTNERS
+
+
+def few_parties(groups: Sequence[Group]) -> str:
+    """Return at how many parties of a group the columns of a table may be, in words."""
+    return "one, two or three parties" if max(group.partners for group in groups) > PARTNERS else "one or two parties"
+
+
+def copies(servers: tuple[str, ...]) -> int:
+    """Return how many times rows are sent: as packed shares, of which one server needs none, or masked once."""
+    return max(1, len(servers) - 1)
 
 
 def most_people(terms: Terms) -> int:
@@ -175,10 +206,12 @@ def picture(groups: Sequence[Group], names: Sequence[str]) -> tuple[str, ...]:
 
 def some_lack(groups: Sequence[Group], names: Sequence[str]) -> bool:
     """Return whether some table of some columns counts a part of the people only."""
-    # columns that are read from the same parties are alike; three that differ are at more parties if any number is
+    # columns read from the same parties are alike; one more than there are partners are at too many if any number is
     alike = [{parties: name for name, parties in group.read_from.items()}.values() for group in groups]
     spread = any(
-        not group.counted_by(three) for group, own in zip(groups, alike, strict=True) for three in combinations(own, 3)
+        not group.counted_by(names)
+        for group, own in zip(groups, alike, strict=True)
+        for names in combinations(own, group.partners + 1)
     )
     return bool(not_covered(groups, names)) or (spread and len(groups) > 1)
 

@@ -2,8 +2,9 @@
 
 A table of columns at one party is counted there. A table of columns at two parties of a group is the product of two
 one-hot matrices: of what the one party's columns say together, and of what the other's do. Only the cells that some
-table needs are shared. A table of columns at three or more parties would need products of three matrices, and is not
-counted in that group. A table over all people is the sum over groups, of which only the noisy total is ever opened.
+table needs are shared. Four servers also multiply three matrices, and the first two parties have the shares; otherwise
+a table of columns at three parties is not counted in that group. A table over all people is the sum over groups, of
+which only the noisy total is ever opened.
 
 Where columns are averaged, a person is cut into equal parts, one for each choice of the parties that they are read
 from, and every part is counted as a person is. So a party may add to one table in several ways: they add up, in units
@@ -21,18 +22,20 @@ from typing import Any, Final, Protocol, final
 
 import numpy as np
 from msgspec import UnsetType
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from syndic.data import Coded, Domain
 from syndic.errors import InputError
 from syndic.kernel import Group, Party, Terms, parts_of
+from syndic.kernel.cut import Sides
 from syndic.methods.onehot import completed, hot_rows
 from syndic.mpc.extension import DEGREE
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import Pair
 from syndic.mpc.proof import POINTS
 from syndic.mpc.ring import Residues
-from syndic.mpc.threeserver import product_by
+from syndic.mpc.servers import Columns, ServedProduct
 from syndic.mpc.triple import ProductSizes, product_sizes
 from syndic.privacy import Event
 from syndic.random import Randomness
@@ -59,20 +62,28 @@ class Drawn(Protocol):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Cross:
-    """A table across two parties: its place in the round and the columns of each side, in the table's order."""
+    """A table across parties: its place in the round and the columns of each side, in the table's order.
+
+    `others`: the parties beyond the two that have shares of it, with their columns.
+    """
 
     place: int
     left: Names
     right: Names
+    others: Sides = ()
+
+    def sides(self, pair: Pair) -> Sides:
+        """Return the parties and the columns of each."""
+        return ((pair[0], self.left), (pair[1], self.right), *self.others)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class TableLayout:
-    """Public. `across` has the tables of each pair of parties, `within` the places of each party's own tables.
+    """Public. `across` has the tables that a pair of parties shares, `within` the places of each party's own tables.
 
     `blocks` are the sets of columns of which a party sends one-hot matrices, without the last level of each. A party is
-    in one group, so it counts a table once: by itself or with one partner; or once for each way in which columns are
+    in one group, so it counts a table once: by itself or with partners; or once for each way in which columns are
     averaged. With `parity`, columns have one or two levels, the signs + and -, and one number opens of each table.
     """
 
@@ -105,7 +116,7 @@ class TableLayout:
         found: list[set[str]] = [set() for _ in self.tables]
         for pair, tables in self.across.items():
             for one in tables:
-                found[one.place].update(pair)
+                found[one.place].update(party for party, _ in one.sides(pair))
         for name, places in self.within.items():
             for place in places:
                 found[place].add(name)
@@ -170,7 +181,7 @@ class TableLayout:
         return sum(self.size(self.tables[one.place]) for one in self.across[pair])
 
     def cells(self, pair: Pair) -> NDArray[np.int64]:
-        """Return the cells of the product of a pair's matrices that its tables need, table after table."""
+        """Return the cells of the product of a pair's matrices that its tables of two parties need, table by table."""
         left, right = pair
         rows, columns = self._starts(left), self._starts(right)
         width = sum(self.widths[right])
@@ -180,8 +191,23 @@ class TableLayout:
                 + (columns[one.right] + np.arange(self.levels(one.right) - 1))[None, :]
             ).ravel()
             for one in self.across[pair]
+            if not one.others
         ]
-        return np.concatenate(found).astype(np.int64)
+        return np.concatenate([np.zeros(0), *found]).astype(np.int64)
+
+    def _beyond(self, pair: Pair) -> tuple[Columns, ...]:
+        """Return the columns that tables of more than two parties need of every matrix."""
+
+        def columns(party: str, names: Names) -> tuple[str, slice]:
+            start = self._starts(party)[names]
+            return party, slice(start, start + self.levels(names) - 1)
+
+        return tuple(tuple(columns(*side) for side in one.sides(pair)) for one in self.across[pair] if one.others)
+
+    def shared(self, one: Cross) -> int:
+        """Return of how many cells of a table a pair gets shares: the others follow from their own counts."""
+        whole = self.size(self.tables[one.place])
+        return whole if one.others else (self.levels(one.left) - 1) * (self.levels(one.right) - 1)
 
     def sizes(self, terms: Terms, most: int, *, proven: bool) -> ProductSizes:
         """Return a ring for sums of at most `most` in absolute value, or a field for rows that are proven."""
@@ -198,9 +224,8 @@ class TableLayout:
         )
 
     def product(self, label: str, sizes: ProductSizes, *, proven: bool, servers: tuple[str, ...]) -> SecureProduct:
-        """Return the product of all tables that two parties count together."""
-        return product_by(
-            servers,
+        """Return the product of all tables that parties count together."""
+        made = SecureProduct(
             label=label,
             sizes=sizes,
             pairs=tuple(self.across),
@@ -208,18 +233,28 @@ class TableLayout:
             proven=proven,
             cells={pair: self.cells(pair) for pair in self.across},
         )
+        return self._served(made, servers) if servers else made
+
+    def _served(self, made: SecureProduct, servers: tuple[str, ...]) -> SecureProduct:
+        """Return a product by servers, who also multiply for tables of more than two parties."""
+        return ServedProduct(
+            **asdict(made),
+            servers=servers,
+            beyond={pair: self._beyond(pair) for pair in self.across},
+            people={pair: self.group(pair[0]).people for pair in self.across},
+            signs=self.parity,
+        )
 
     def traffic(self, sizes: ProductSizes) -> int:
         """Return about how many bytes the products take, each message counted once."""
         columns, blocks = sum(map(sum, self.widths.values())), sum(map(len, self.widths.values()))
-        tables = [one for tables in self.across.values() for one in tables]
-        shared = sum((self.levels(one.left) - 1) * (self.levels(one.right) - 1) for one in tables)
+        shared = sum(self.shared(one) for tables in self.across.values() for one in tables)
         return traffic_of(sizes, columns, blocks, shared)
 
     def added_by(self, party: Party, product: SecureProduct | None, count: CountTables) -> NDArray[np.int64]:
         """Return what a party adds to the sum: its own counts, and its shares of those with partners. Private.
 
-        `product` multiplies what two parties count together; every party's share of it is in the ring of the sum. Parts
+        `product` multiplies what parties count together; every party's share of it is in the ring of the sum. Parts
         of a person: the same table may be counted alone and with several partners.
         """
         blocks, places = self.blocks.get(party.name, ()), self.within[party.name]
@@ -253,12 +288,13 @@ class TableLayout:
         pair, start = product.pair(own, partner), 0
         rows, left = self.group(own).people, own == pair[0]
         for one in self.across[pair]:
-            shape = (self.levels(one.left) - 1, self.levels(one.right) - 1)
-            part = share[start : start + shape[0] * shape[1]].reshape(shape)
-            start += part.size
-            table = self.opened(completed(part, margins[one.left if left else one.right][:-1], rows, left=left))
+            table = share[start : start + self.shared(one)].astype(np.int64)
+            start += table.size
+            if not one.others:
+                part = table.reshape(self.levels(one.left) - 1, self.levels(one.right) - 1)
+                table = self.opened(completed(part, margins[one.left if left else one.right][:-1], rows, left=left))
             if not self.parity:
-                domain = self.domain.project((*one.left, *one.right))
+                domain = self.domain.project([name for _, names in one.sides(pair) for name in names])
                 table = table.reshape(domain.sizes).transpose(domain.axes(self.tables[one.place]))
             yield one.place, table
 
@@ -295,7 +331,7 @@ def traffic_of(sizes: ProductSizes, columns: int, blocks: int, shared: int) -> i
 
 
 def layout_of(groups: Sequence[Group], tables: Sequence[Names], domain: Domain, *, parity: bool = False) -> TableLayout:
-    """Lay out tables over groups of people; a group counts those whose columns are at one or two of its parties.
+    """Lay out tables over groups of people; a group counts those whose columns are at few enough of its parties.
 
     Columns may be groups of levels, or whatever else parties code their rows by; `domain` has their sizes. `parity`:
     they are signs, of whose products the sums open.
@@ -314,19 +350,26 @@ def layout_of(groups: Sequence[Group], tables: Sequence[Names], domain: Domain, 
             for (left, own), *others in group.ways(names):
                 if not others:
                     within[left].append(place)
-                for right, other in others:
-                    across.setdefault((left, right), []).append(Cross(place=place, left=own, right=other))
-                    blocks.setdefault(left, {})[own] = None
-                    blocks.setdefault(right, {})[other] = None
+                else:
+                    (right, other), *rest = others
+                    cross = Cross(place=place, left=own, right=other, others=tuple(rest))
+                    across.setdefault((left, right), []).append(cross)
+                    for party, names_there in cross.sides((left, right)):
+                        blocks.setdefault(party, {})[names_there] = None
     return TableLayout(
         groups=tuple(groups),
         tables=tuple(tables),
         domain=domain,
-        across={pair: tuple(found) for pair, found in across.items()},
+        # a server multiplies the first two sides once for all tables that have them
+        across={pair: tuple(sorted(found, key=_first_sides)) for pair, found in across.items()},
         within={name: tuple(places) for name, places in within.items()},
         blocks={name: tuple(found) for name, found in blocks.items()},
         parity=parity,
     )
+
+
+def _first_sides(one: Cross) -> tuple[Names, ...]:
+    return (one.left, one.right) if one.others else ()
 
 
 def noise_shares(terms: Terms, *, coordinator: bool | UnsetType, dealt: bool) -> int:

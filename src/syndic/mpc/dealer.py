@@ -24,7 +24,7 @@ from syndic.mpc.product_messages import (
     ServerTurn,
     partners_of,
 )
-from syndic.mpc.threeserver import VERIFIERS, ServedProduct, digest_of
+from syndic.mpc.servers import VERIFIERS, ServedProduct, digest_of
 from syndic.mpc.triple import Stock, dealt_half
 
 Sealed = Mapping[str, Mapping[str, bytes]]
@@ -71,7 +71,7 @@ def deal_products(session: Session, uses: Multiplies, product: SecureProduct) ->
         _serve(session, uses, product)
         return
     sizes, pairs, randomness = product.sizes, product.pairs, session.randomness
-    names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
+    names = product.provers
     # by purpose: a coordinator that was put back and deals to others must not give a party the secret of its challenges
     root = randomness.bytes(KEY_BYTES)
     seeds = {name: derive(root, "dealer seed", product.label, name) for name in names}

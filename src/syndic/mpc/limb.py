@@ -9,7 +9,9 @@ added modulo 2^64. In a field of at most 24 bits as many rows are multiplied at 
 left side is split into limbs of 18 bits, and the right side into as few as keep the sums over all rows below 2^53.
 """
 
+from collections.abc import Sequence
 from itertools import count
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +27,8 @@ _LEFT_BITS: Final = 18
 _FEWEST: Final = 5
 # rows multiplied at once: converted pieces of a hundred columns fit into the second-level cache
 _PIECE: Final = 1 << 11
+# numbers of joint columns at once
+_JOINT: Final = 1 << 20
 
 
 def matrix_product(left: NDArray[Any], right: NDArray[Any], ring: Integers, *, bound: int = 0) -> NDArray[Any]:
@@ -47,6 +51,22 @@ def matrix_product(left: NDArray[Any], right: NDArray[Any], ring: Integers, *, b
             total = ring.add(total, ring.reduce(product.astype(np.int64)))
         else:
             total = ring.add(total, ring.reduce(_piece(one, other, ring, bound)))
+    return total
+
+
+def joint_product(matrices: Sequence[NDArray[Any]], last: NDArray[Any], field: Residues) -> NDArray[Any]:
+    """Return the sums over rows of products of one column of each matrix, by columns of the last; in a small field.
+
+    What several columns say together is made for some rows at a time: it may be much wider than the matrices.
+    """
+    width = prod(one.shape[1] for one in matrices)
+    total: NDArray[Any] = np.zeros((width, last.shape[1]), dtype=field.dtype)
+    rows = max(1, _JOINT // max(1, width))
+    for start in range(0, len(last), rows):
+        joint, *others = (one[start : start + rows].astype(np.int64) for one in matrices)
+        for other in others:
+            joint = (joint[:, :, None] * other[:, None, :] % field.modulus).reshape(len(joint), -1)
+        total = field.add(total, matrix_product(joint, last[start : start + rows], field))
     return total
 
 

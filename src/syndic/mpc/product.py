@@ -14,8 +14,9 @@ coordinator, or the coordinator alone, may deviate: they learn only the noisy pr
 they can stop or falsify a run. A party that lies in its own product can still show the coordinator, who only looks, a
 partner's records. Products that are not proven are *semi-honest*: a party that enters a large number in a row reads its
 partner's. Without identities in the study, a coordinator that forges public keys can read the rows. Rows must be the
-same every time they are read: a party compares them with those that it masked. *Not supported*: products of three
-matrices. They need a triple for every row and pair of columns, not one for a whole table: n times more traffic.
+same every time they are read: a party compares them with those that it masked. *Not supported* by a dealer: products of
+three matrices. They need a triple for every row and pair of columns, not one for a whole table: n times more traffic.
+Four servers multiply them (`syndic.mpc.servers`).
 """
 
 from collections.abc import Mapping
@@ -96,6 +97,11 @@ class SecureProduct(SubProtocol):
         return self.sizes.ring.reduce(rows.astype(np.int64) * weights[:, None])
 
     @property
+    def provers(self) -> tuple[str, ...]:
+        """The parties whose rows are multiplied."""
+        return tuple(dict.fromkeys(name for pair in self.pairs for name in pair))
+
+    @property
     def rounds(self) -> tuple[str, ...]:
         """The names of the steps of one product, in order; the method defines all but the first."""
         tested, proved = ("product_tested",) if self.lengths else (), ("product_proved",) if self.proven else ()
@@ -155,7 +161,7 @@ class SecureProduct(SubProtocol):
         """Return the rows of a chunk that is next; store the keys that come with it, and digests of the rows."""
         chunk = message.chunk
         self._take_turn(party, chunk, "product_masked")
-        if not partners_of(self.pairs, party.name):
+        if party.name not in self.provers:
             raise RefusedError(f"no rows of {party.name} are multiplied")
         if message.keys.keys() != set(self.peers(party.name)):
             raise RefusedError("the message does not have one public key for each of this party's partners and servers")

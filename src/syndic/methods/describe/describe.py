@@ -40,6 +40,7 @@ from syndic.kernel import (
     most_rows,
     shared_people,
 )
+from syndic.kernel.cut import partners_with
 from syndic.methods.describe.opened import (
     BITS,
     LEAST_BITS,
@@ -207,7 +208,7 @@ class Describe(CountsTables, tag="describe"):
                     f"the table of {', '.join(block.clique)} has {cells:,} cells, and at most cell_cap "
                     f"({self.cell_cap:,}) are counted: use fewer bins or columns"
                 )
-        groups = groups_of(terms)
+        groups = groups_of(terms, partners_with(self._marginals.servers))
         if self.missing and shared_people(terms):
             raise InputError("a group of people is described only if all its parties answer: set missing = 0")
         layout = layout_of(groups, tuple(dict.fromkeys(block.clique for block in blocks)), schema.domain)

@@ -50,6 +50,7 @@ from syndic.kernel import (
     most_rows,
     step,
 )
+from syndic.kernel.cut import check_servers, few_parties, partners_with
 from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share, share_of
 from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, read_marginals
 from syndic.methods.layout import COORDINATOR, Names, TableLayout, layout_of, noise_shares
@@ -59,7 +60,6 @@ from syndic.mpc.graph import SumGraph, sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked, Total
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.ring import OVERFLOW, ring_for
-from syndic.mpc.threeserver import check_servers
 from syndic.noise import SkellamShare
 
 ONE_ROW = Requires(people="bound", delta="Gaussian noise", rows=1, any_cut=True, averages=True)
@@ -134,7 +134,7 @@ def check_counted(groups: Sequence[Group], tables: Sequence[Names]) -> None:
     for columns in tables:
         if not covered(groups, columns):
             raise InputError(
-                f"no group has {', '.join(columns)} at one or two parties: nobody can count them together. Leave "
+                f"no group has {', '.join(columns)} at {few_parties(groups)}: nobody can count them together. Leave "
                 "one of them out"
             )
 
@@ -149,10 +149,10 @@ class Marginals(CountsTables, tag="marginals"):
     parties - colluding - missing shares are enough.
     Where parties of a group multiply, none may be missing. `adversary`: "active" lets them prove that their rows have
     at most a single one in each column, so that a party that deviates cannot read a partner's record; "passive" leaves
-    the proof out. `servers`: three parties that multiply in place of the coordinator, so that it may collude with one
-    party or server; two of them together can read all rows. `coordinator_noise`: whether the coordinator adds a share
-    of the noise on what several parties count, so that with m parties the variance is (m + 1) / m of a curator's, and
-    not m / (m - 1). It must not tell it, nor omit it.
+    the proof out. `servers`: three or four parties that multiply in place of the coordinator, so that it may collude
+    with one party or server; two of them together can read all rows. Four also count tables of three parties' columns.
+    `coordinator_noise`: whether the coordinator adds a share of the noise on what several parties count, so that with m
+    parties the variance is (m + 1) / m of a curator's, and not m / (m - 1). It must not tell it, nor omit it.
     """
 
     title: ClassVar[str] = "Marginal tables from a masked sum"
@@ -198,7 +198,7 @@ class Marginals(CountsTables, tag="marginals"):
 
     def plan(self, terms: Terms) -> MarginalsPlan:
         """Choose the tables, calibrate the noise to the strictest budget, and size the ring for both."""
-        groups = groups_of(terms)
+        groups = groups_of(terms, partners_with(self.servers))
         layout = layout_of(groups, self._tables(terms, groups), terms.schema.domain)
         self.graph_of(terms)  # says what is wrong with the number of parties better than the noise does
         return self.plan_from(terms, layout, self._noise(terms, layout), terms.unit.most * layout.one)
@@ -220,11 +220,11 @@ class Marginals(CountsTables, tag="marginals"):
         return sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
 
     def _multiplied(self, terms: Terms, layout: TableLayout, room: int) -> SecureProduct | None:
-        """Return the product of all tables that two parties count together, in a ring with room for the sum."""
+        """Return the product of all tables that parties count together, in a ring with room for the sum."""
         if not layout.across:
             return None
         if self.missing:
-            raise InputError("parties that multiply must all answer: set missing = 0, or name no table of two parties")
+            raise InputError("parties that multiply must all answer: set missing = 0, or name no table of several")
         for name in self.servers:
             member(terms, name)
         sizes = layout.sizes(terms, room, proven=self.proven)

@@ -29,12 +29,12 @@ from syndic.kernel import (
     strictest,
     trust_with_groups,
 )
-from syndic.kernel.cut import averaged_in_words
+from syndic.kernel.cut import averaged_in_words, copies
 from syndic.kernel.disclosure import of_coordinator, units_of, without_coordinator
 from syndic.methods.layout import Drawn, Parts, TableLayout, TableNoise
 from syndic.mpc.masked_sum import MaskedSum
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.threeserver import STAGES, servers_of
+from syndic.mpc.servers import STAGES, servers_of
 from syndic.noise import DiscreteGaussian, GaussianShare, LaplaceShare, SkellamShare
 from syndic.noise.shares import LEAST_VARIANCE
 from syndic.privacy import Cost, Event, rho_for
@@ -195,7 +195,7 @@ class MarginalsPlan(Plan):
         products = sum(rows * columns for rows, columns in map(self.product.shape, self.product.pairs))
         seconds = sizes.rows * (sum(widths) * 8e-8 + products * 4e-10)
         turns = 2 + STAGES if self._served else len(self.product.rounds) - 1
-        return (2 if self._served else 1) * chunk, seconds, 1 + turns * sizes.chunks
+        return copies(self._served) * chunk, seconds, 1 + turns * sizes.chunks
 
     @property
     def held(self) -> tuple[str, ...]:

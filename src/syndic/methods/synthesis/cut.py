@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.kernel import PARTNERS, Group, Party, Terms, covered
+from syndic.kernel import Group, Party, Terms, covered
 from syndic.methods.layout import CountTables, Names, TableLayout, TableNoise, layout_of, traffic_of
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.measure import Question, RoundLimits
@@ -203,9 +203,7 @@ class CutReach:
                 sizes = _sizes(self.terms, layout, noise, proven=self.proven, coins=bool(self.coin_traffic))
             wider = sent | self.sends(domain.project(names))
             more = cells + sum(
-                often[left] * (layout.levels(one.left) - 1) * (layout.levels(one.right) - 1)
-                for (left, _), tables in layout.across.items()
-                for one in tables
+                often[left] * layout.shared(one) for (left, _), tables in layout.across.items() for one in tables
             )
             if traffic_of(sizes, sum(wider.values()), len(wider), more) > self.rooms[number - 1].traffic:
                 return False
@@ -226,9 +224,9 @@ class CutReach:
         layout = layout_of(self.groups, counted, domain, parity=True)
         sent: list[set[tuple[str, Names]]] = [set() for _ in counted]
         crossed = [0] * len(counted)
-        for (left, right), tables in layout.across.items():
+        for pair, tables in layout.across.items():
             for one in tables:
-                sent[one.place] |= {(left, one.left), (right, one.right)}
+                sent[one.place] |= set(one.sides(pair))
                 crossed[one.place] += 1
         # fewer sets take no larger numbers, and no more chunks
         sizes, blocks, shared = self._sizes(number, layout), set[tuple[str, Names]](), 0
@@ -350,10 +348,10 @@ def _sizes(terms: Terms, layout: TableLayout, noise: RoundNoise, *, proven: bool
 
 
 def _one_sided(group: Group, table: Domain) -> bool:
-    """Return whether two parties would count a table of which one has a single value."""
+    """Return whether several parties would count a table of which one has a single value."""
     if 1 not in table.sizes:
         return False
-    ways = (sides for sides in group.ways(table.names) if len(sides) == PARTNERS)
+    ways = (sides for sides in group.ways(table.names) if len(sides) > 1)
     return any(table.project(names).size == 1 for sides in ways for _, names in sides)
 
 

@@ -18,7 +18,7 @@ from syndic.kernel import (
     shared_people,
     trust_with_groups,
 )
-from syndic.kernel.cut import averaged_in_words, some_lack
+from syndic.kernel.cut import averaged_in_words, copies, few_parties, some_lack
 from syndic.kernel.disclosure import of_coordinator, units_of
 from syndic.methods.synthesis.account import Account, against_parties
 from syndic.methods.synthesis.cut import CutReach
@@ -28,7 +28,7 @@ from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
 from syndic.mpc.graph import SumGraph
 from syndic.mpc.masked_sum import MaskedSums
-from syndic.mpc.threeserver import STAGES
+from syndic.mpc.servers import STAGES
 from syndic.privacy import Event
 
 _CHUNK_BYTES: Final = 1 << 24
@@ -128,8 +128,8 @@ class SynthesisPlan(Plan):
         grouped = question.grouping(domain).domain_of_groups
         if self.reach and not self.reach.takes(question.number, question.tables, grouped, parity=question.parity):
             raise RefusedError(
-                f"round {question.number}: a table is of columns that no group has at one or two parties, or has a "
-                "side of one value, or those across parties take more traffic than the study allows"
+                f"round {question.number}: a table is of columns that no group has at {few_parties(self.reach.groups)}, "
+                "or has a side of one value, or those across parties take more traffic than the study allows"
             )
 
     def events(self, party: str) -> tuple[Event, ...]:
@@ -187,7 +187,7 @@ class SynthesisPlan(Plan):
         """Return the most bytes of masked rows, or coins, of so many parties in one message."""
         most, limit = max(room.traffic for room in self.size.rooms), self.terms.limits.message_mb * 10**6
         most = max(most, self.reach.coin_traffic) if self.reach else most
-        return (2 if self.servers else 1) * min(most, senders * _CHUNK_BYTES, limit // 4)
+        return copies(self.servers) * min(most, senders * _CHUNK_BYTES, limit // 4)
 
     @property
     def _of_cut(self) -> tuple[str, ...]:

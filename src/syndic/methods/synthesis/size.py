@@ -18,7 +18,7 @@ from syndic.data.counting import covered_cells
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import PARTNERS, Group, Terms, groups_of, most_people, strictest_mu_squared
+from syndic.kernel import Group, Terms, most_people, strictest_mu_squared
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
@@ -175,14 +175,16 @@ def choosing(
     )
 
 
-def share_of_parities(terms: Terms, *, colluding: int, apart: bool, coins: bool = False) -> Fraction:
+def share_of_parities(
+    terms: Terms, groups: Sequence[Group], *, colluding: int, apart: bool, coins: bool = False
+) -> Fraction:
     """Return the share of the budget for parities: what it takes to find strong ones. Only public numbers decide.
 
-    Where parties hold different columns, no set is asked of more than two of a group, and there may be none. `coins`:
+    Where parties hold different columns, no set is asked of too many of a group, and there may be none. `coins`:
     whether two parties toss coins for the noise.
     """
     columns = len(terms.schema.names)
-    if not (any(map(_counts_sets, groups_of(terms))) if apart else columns >= min(SIZES)):
+    if not (any(map(_counts_sets, groups)) if apart else columns >= min(SIZES)):
         return Fraction(0)
     whole = float(strictest_mu_squared(terms))
     sets, change = most_sets(columns), terms.unit.parties * terms.unit.l1_of_counts()
@@ -194,12 +196,13 @@ def share_of_parities(terms: Terms, *, colluding: int, apart: bool, coins: bool 
 
 
 def _counts_sets(group: Group) -> bool:
-    """Return whether a group can count a table of three columns: of two parties, wherever they are read from."""
-    held = Counter(parties for parties in group.read_from.values() if parties)
-    if sum(count for _, count in held.most_common(PARTNERS)) >= min(SIZES):
+    """Return whether a group can count a table of three columns, wherever they are read from."""
+    held, partners = Counter(parties for parties in group.read_from.values() if parties), group.partners
+    # three columns are never read from more than three parties
+    if sum(count for _, count in held.most_common(None if partners >= min(SIZES) else partners)) >= min(SIZES):
         return True
     # one column at each of two parties, and a third that is read from both
-    return any(len(parties) == PARTNERS and all((one,) in held for one in parties) for parties in held)
+    return any(len(parties) == partners and all((one,) in held for one in parties) for parties in held)
 
 
 def ordered_columns(schema: Schema) -> tuple[tuple[str, int], ...]:

@@ -20,7 +20,8 @@ party accepts*: `syndic.methods.synthesis.measure`.
 which look uniform. Up to `colluding` parties may collude with the coordinator, which may do anything: whatever it asks,
 in whatever order, a round costs its part; and if it asks different parties different things, nothing opens. Where
 parties multiply, the coordinator deals the triples: with one party of a group it could read the rows of the party's
-partners. With `servers` three parties multiply instead, and only two of these together can read rows.
+partners. With `servers` three parties multiply instead, and only two of these together can read rows; four servers also
+count tables of three parties' columns.
 
 The method follows PrivMRF (Cai, Lei, Wei and Xiao 2021) and AIM (McKenna, Mullins, Sheldon and Miklau 2022); sums under
 masks allow linear statistics only, so tables are chosen by what opened tables say, never by exact scores. Products have
@@ -56,6 +57,7 @@ from syndic.kernel import (
     shared_people,
     step,
 )
+from syndic.kernel.cut import check_servers, copies, partners_with
 from syndic.methods.layout import COORDINATOR, Names, noise_shares
 from syndic.methods.product_steps import ProductSteps
 from syndic.methods.synthesis.account import RoundNoise, account_of
@@ -76,7 +78,7 @@ from syndic.mpc.masked_sum import MaskedSums, SumCoordinator, SumMasked
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import ProductStart, Served, ServerTurn
-from syndic.mpc.threeserver import ServedProduct, check_servers
+from syndic.mpc.servers import ServedProduct
 
 _ASKED = "round asked"
 
@@ -95,13 +97,14 @@ class Synthesis(ProductSteps, tag="synthesis"):
     `colluding` and `missing` are as in the masked tables: parties - colluding - missing shares of the noise are
     enough. With `colluding` 0 the guarantee is for everybody but the parties, of which each can subtract its own
     share.
-    Where parties of a group hold different columns of the same people, `missing` is 0, and up to 5 % of the budget
-    look for such sets. `adversary`: "active", the default unless `colluding` is 0, lets parties prove that their rows
-    are one-hot, so that a party that deviates cannot read a partner's record. `servers`: three parties that multiply
-    in place of the coordinator, so that it may collude with one party or server; two of them together can read all
-    rows, and rows take twice the traffic. `traffic`: about how many bytes a person all tables may take, masked rows
-    counted once however many partners they are passed on to; every round of chosen tables sends rows anew, and
-    parities take a sixth more, coins up to a quarter a round.
+    Where parties of a group hold different columns of the same people, `missing` is 0, and up to 5 % of the budget look
+    for such sets. `adversary`: "active", the default unless `colluding` is 0, lets parties prove that their rows are
+    one-hot, so that a party that deviates cannot read a partner's record. `servers`: three or four parties that
+    multiply in place of the coordinator, so that it may collude with one party or server; two of them together can read
+    all rows. Rows take twice the traffic, with four three times, and three parties' columns are counted together.
+    `traffic`: about how many bytes a person all tables may take, masked rows counted once however many partners they
+    are passed on to; every round of chosen tables sends rows anew, and parities take a sixth more, coins up to a
+    quarter a round.
     `coordinator_noise`: whether the coordinator adds a share of the noise on what several parties count, so that with m
     parties the variance is (m + 1) / m of a curator's, and not m / (m - 1). It must not tell it, nor omit it.
     """
@@ -151,7 +154,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
         """Cut the strictest budget into rounds, and make the model as large as the study's limits allow."""
         for name in self.servers:
             member(terms, name)
-        groups = groups_of(terms)
+        groups = groups_of(terms, partners_with(self.servers))
         every = set(terms.schema.names)
         lacking = any(group.people and not group.read_from.keys() >= every for group in groups)
         apart = shared_people(terms) or lacking
@@ -164,7 +167,9 @@ class Synthesis(ProductSteps, tag="synthesis"):
         proven = adversary_of(self.adversary, self.colluding) == "active"
         # one row at one group of people: it moves two counts of a table by one each
         tossed = dealt and proven and terms.unit.rows == terms.unit.parties == terms.unit.scale == parts_of(groups) == 1
-        parities = share_of_parities(terms, colluding=self.colluding, apart=apart, coins=tossed and len(groups) == 1)
+        parities = share_of_parities(
+            terms, groups, colluding=self.colluding, apart=apart, coins=tossed and len(groups) == 1
+        )
         select = partial(
             choosing,
             self.selector,
@@ -181,8 +186,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
         impossible = [one.mask(terms.schema) for one in self.zeros]
         # a round may ask for as much as helps with the least noise, that of a party's own tables
         least = account.alone if apart else account
-        # the shares of two servers are sent, instead of masked rows once for all partners
-        traffic = self.traffic // 2 if self.servers else self.traffic
+        traffic = self.traffic // copies(self.servers)
         beside = most_held(terms, traffic) if apart else 0
         selector, size = size_of(
             terms, least, select, impossible, model_cells=self.model_cells, rows=self.rows, beside=beside

@@ -1,43 +1,55 @@
-"""Secure products by three of the parties, the servers, without a dealer: only two servers together can read rows.
+"""Secure products by three or four of the parties, the servers, without a dealer: only two together can read rows.
 
-*Algebra.* A party draws a uniform X(1). Server i = 1, 2, 3 gets X(i) = X + i (X(1) - X), in a prime field: each is
-uniform by itself, two give X away. Server i multiplies what it has of two parties, P(i) = X(i)'Y(i). As P has degree 2
-in i, X'Y = 3 P(1) - 3 P(2) + P(3). It gives its term, less a pad, to the right party, and the pad's seed to the left
-one. So both have shares of X'Y, as from a dealer (`syndic.mpc.product`), and noise, masks and opening are as there.
-After Ben-Or, Goldwasser and Wigderson 1988.
+*Algebra.* A party draws a uniform X(1). Server i = 1, .., m gets X(i) = X + i (X(1) - X), in a prime field: each is
+uniform by itself, two give X away. Server i multiplies what it has of two parties, P(i) = X(i)'Y(i), of degree 2 in i.
+Its value at 0 is the sum of all servers' terms L(i) P(i), where L = 3, -3, 1 for three servers, and 4, -6, 4, -1 for
+four. Four also give values of degree 3: sums over rows of x y z, one column of each of three parties. A server adds the
+level of a column that is not sent, 1 less its shares of the others. It gives its term, less a pad, to the right party,
+and the pad's seed to the left one. So both have shares of the product, as from a dealer (`syndic.mpc.product`), and
+noise, masks and opening are as there; a third party has none. After Ben-Or, Goldwasser and Wigderson 1988.
 
 *Proof* that rows are one-hot (`syndic.mpc.proof`). Servers 1 and 2 are verifiers, so that one of them is honest. Each
 draws a challenge; the party proves its rows to each, in shares like those of the rows. A verifier then draws a point,
-and all servers send it their answers F, H and O for it. They are linear in the shares: it refuses unless the three are
-on a line whose value at 0 holds. *Order*: a verifier sees digests of all shares before its challenge, and of all proofs
+and all servers send it their answers F, H and O for it. They are linear in the shares: it refuses unless all are on a
+line whose value at 0 holds. *Order*: a verifier sees digests of all shares before its challenge, and of all proofs
 before its point, which it tells servers in private together with these digests; a server answers for these only. So
 whatever the coordinator delivers late or twice was fixed before. *One point*: servers tell each other which point each
 verifier asked for before they answer. A verifier has a share itself, so one answer gives it f at a point; f at two
 points would give a combination of rows that no mask hides. Digests cover the key of the sender, since the cipher
 does not commit to it. The party seals the challenges with its proof: a verifier that asks for others is refused.
 
+*One line.* Two honest servers always have two points of a line; three may not. Then what opens would be off by a share
+that neither party nor lying server knows, and the party could scale it so that a record shows through the noise. Let D
+be what takes the third from the line of the others, of the rows, and d of the proof. They answer on a line only if in
+every group and g the polynomial in t through d at 0 and v u sum_j r_j D_j at 1..points is 0 at the point, and likewise
+h. D is fixed before r, u and v, and d before t. So a D that is not 0, in whatever entry, passes with a chance of at
+most (3 + 2 points) / (|K| - p), and so does a d that is not 0: 2^-60, as for a false row.
+
 *Who learns what.* One server, the coordinator and any parties that are no servers, together, may deviate: they learn
-the noisy products plus shifts that they know. Let server c lie, with party A. The two honest servers have two points of
-a line, so a matrix X that was proven. What opens is X'Y less 3, -3 or 1 times X(c)'Y(c), plus what c sends: A knows
-X(c), c knows Y(c), which is uniform. A verifier that lies gets F, H and O at one point outside the field: F is uniform
-by the masks, the others follow. Whether an honest verifier refuses does not depend on rows: two honest answers fix the
-line, and any other answer of c is off it. A false row passes with a chance of 2^-60.
+the noisy products plus shifts that they know. Let server c lie, with party A. The honest servers have points of one
+line, so a matrix X that was proven. What opens is the product less L(c) times that of the line's values at c, plus what
+c sends: A knows X(c), c knows the others' Y(c) and Z(c), which are uniform. A verifier that lies gets F, H and O at one
+point outside the field: F is uniform by the masks, the others follow. Whether an honest verifier refuses does not
+depend on rows: honest answers are on a line or not by what A made, and any other answer of c is off it. A false row
+passes with a chance of 2^-60.
 *What breaks it.* Two servers, even if one only looks and the other lies: the second can publish its shares in a shift.
 Without identities in the study a coordinator that forges keys can read all shares.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, groupby, pairwise
+from math import comb, prod
 from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Adversary, Nothing, Party, decode, encode, step
+from syndic.kernel import Nothing, Party, decode, encode, step
 from syndic.mpc.extension import DEGREE
 from syndic.mpc.key import KEY_BYTES, agree_with, context
-from syndic.mpc.limb import matrix_product
+from syndic.mpc.limb import joint_product, matrix_product
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
@@ -45,6 +57,7 @@ from syndic.mpc.product_messages import (
     UNPROVEN,
     KeptPair,
     KeptShare,
+    Pair,
     ProductChallenge,
     ProductInbox,
     ProductOpening,
@@ -67,19 +80,25 @@ from syndic.mpc.ring import Residues
 from syndic.mpc.seal import PublicKeys, seal, unseal
 
 VERIFIERS: Final = 2
-_FACTORS: Final = (3, -3, 1)
+Columns = tuple[tuple[str, slice], ...]
+"""For a table of more than two parties' columns: which columns of each party's matrix it needs, all but the last."""
 _STAGES: Final = ("challenge", "query", "echo", "answer", "check")
 STAGES: Final = len(_STAGES)
 
 
 @final
 class ServedProduct(SecureProduct):
-    """A proven product that three servers compute; the method's steps are those of `SecureProduct`.
+    """A proven product that servers compute; the method's steps are those of `SecureProduct`.
 
-    Servers also answer `product_served`; a method that makes its product during the run passes that step on.
+    A pair of parties also has shares of tables `beyond` it, of more parties' columns with all levels, after its cells.
+    Of a pair so many rows are `people`; with `signs` a column has two levels, + and -, and what counts is their
+    product. Servers also answer `product_served`; a method that makes its product during the run passes that step on.
     """
 
     servers: tuple[str, ...] = ()
+    beyond: Mapping[Pair, tuple[Columns, ...]] = {}
+    people: Mapping[Pair, int] = {}
+    signs: bool = False
 
     @property
     def rounds(self) -> tuple[str, ...]:
@@ -89,7 +108,8 @@ class ServedProduct(SecureProduct):
     @property
     def provers(self) -> tuple[str, ...]:
         """The parties whose rows are multiplied."""
-        return tuple(dict.fromkeys(name for pair in self.pairs for name in pair))
+        others = (name for tables in self.beyond.values() for sides in tables for name, _ in sides)
+        return tuple(dict.fromkeys((*super().provers, *others)))
 
     @property
     def field(self) -> Residues:
@@ -99,6 +119,13 @@ class ServedProduct(SecureProduct):
     def peers(self, name: str) -> tuple[str, ...]:
         """Return whose keys a party needs: its partners' and the servers'."""
         return tuple(dict.fromkeys((*partners_of(self.pairs, name), *self.servers)))
+
+    def shape(self, pair: Pair) -> tuple[int, int]:
+        """Return the shape of a pair's share: cells of its product, then tables beyond it, in one column."""
+        if not (tables := self.beyond.get(pair)):
+            return super().shape(pair)
+        levels = (prod(1 if self.signs else 1 + part.stop - part.start for _, part in sides) for sides in tables)
+        return len(self.cells[pair]) + sum(levels), 1
 
     def _advance(self, party: Party, chunk: int, what: str) -> None:
         """Refuse a step that is not the next one: chunks are masked and proven in order, and multiplied at the end."""
@@ -163,8 +190,11 @@ class ServedProduct(SecureProduct):
         field, seed = self.field, party.key_randomness(f"product share {what}").bytes(KEY_BYTES)
         first = self._drawn(party, party.name, chunk, what, seed, values.size)
         slope = field.subtract(first, values)
-        second = field.add(first, slope)
-        return [seed, field.pack(second), field.pack(field.add(second, slope))]
+        texts, share = [seed], first
+        for _ in self.servers[1:]:
+            share = field.add(share, slope)
+            texts.append(field.pack(share))
+        return texts
 
     def _drawn(self, party: Party, prover: str, chunk: int, what: str, seed: bytes, count: int) -> NDArray[Any]:
         return expand(seed, context(self.label, party.study, prover, "share", what, chunk), count, self.field)
@@ -190,7 +220,7 @@ class ServedProduct(SecureProduct):
     def product_served(self, party: Party, message: ServerTurn) -> Served:
         """Answer one stage of a server's work: challenge, query, answer and check every chunk, then share."""
         if party.name not in self.servers:
-            raise RefusedError(f"{party.name} is not one of the three servers")
+            raise RefusedError(f"{party.name} is not one of the servers")
         chunks = self.sizes.chunks
         stages = _STAGES if party.name in self.servers[:VERIFIERS] else _STAGES[2:4]
         last = message.stage == "share"
@@ -271,14 +301,37 @@ class ServedProduct(SecureProduct):
 
     def _multiply(self, party: Party, chunk: int, shares: Mapping[str, NDArray[Any]]) -> None:
         """Add the products of a chunk's shares to those before it."""
-        for left, right in self.pairs:
-            product = matrix_product(self.weighted(shares[left], chunk), shares[right], self.field)
-            if (left, right) in self.cells:
-                product = product.reshape(-1)[self.cells[left, right]][:, None]
-            kept = self._served((left, right))
+        for pair in self.pairs:
+            parts = [part.ravel() for part in self._multiplied(pair, chunk, shares)]
+            product = np.concatenate(parts).reshape(self.shape(pair))
+            kept = self._served(pair)
             if chunk:
                 product = self.field.add(product, party.recall(kept, KeptShare).total.astype(self.field.dtype))
             party.remember(kept, KeptShare(total=product.astype(np.uint64)))
+
+    def _multiplied(self, pair: Pair, chunk: int, shares: Mapping[str, NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        """Yield the product of a pair's shares, or the selected cells, and then the tables beyond."""
+        cells, (left, right) = self.cells.get(pair), (shares[name] for name in pair)
+        if cells is None or cells.size:
+            product = matrix_product(self.weighted(left, chunk), right, self.field)
+            yield product if cells is None else product.reshape(-1)[cells]
+        for first, tables in groupby(self.beyond.get(pair, ()), key=lambda sides: sides[:-1]):
+            matrices = [self._completed(pair, chunk, shares, side) for side in first]
+            last = [self._completed(pair, chunk, shares, sides[-1]) for sides in tables]
+            ends = list(accumulate(one.shape[1] for one in last[:-1]))
+            yield from np.split(joint_product(matrices, np.concatenate(last, axis=1), self.field), ends, axis=1)
+
+    def _completed(
+        self, pair: Pair, chunk: int, shares: Mapping[str, NDArray[Any]], side: tuple[str, slice]
+    ) -> NDArray[Any]:
+        """Return shares of some columns of a party with the level that was not sent, or of the sign of a column."""
+        (name, columns), (start, stop) = side, self.sizes.span(chunk)
+        share = shares[name][:, columns]
+        # rows after a group's last person have no level; a share of what is public is that number itself
+        there = (np.arange(start, stop) < self.people[pair]).astype(np.int64)[:, None]
+        if self.signs:
+            return self.field.reduce(2 * share.astype(np.int64) - there)
+        return np.hstack([share, self.field.reduce(there - share.sum(axis=1, keepdims=True, dtype=np.int64))])
 
     def _check(self, party: Party, message: ServerTurn) -> Served:
         """Refuse unless all servers' answers are on a line, and its value at 0 shows one-hot rows."""
@@ -290,7 +343,7 @@ class ServedProduct(SecureProduct):
         for name in self.provers:
             proof = self.proof(name, message.chunk)
             answers = [self.field.unpack(entry_of(one.packed, name), proof.answer_length) for one in heard]
-            first, second, _ = answers
+            first, second, *_ = answers
             start, nothing = self.field.subtract(self.field.add(first, first), second), np.zeros_like(first)
             if not _on_line(self.field, answers) or not proof.holds(start, nothing):
                 raise RefusedError(UNPROVEN)
@@ -298,7 +351,8 @@ class ServedProduct(SecureProduct):
 
     def _share(self, party: Party, message: ServerTurn) -> Served:
         """Give each party its part of this server's term of every product."""
-        field, factor = self.field, _FACTORS[self.servers.index(party.name)]
+        field, number = self.field, self.servers.index(party.name)
+        factor = (-1) ** number * comb(len(self.servers), number + 1)
         randomness = party.key_randomness("product pads")
         seeds = {pair: randomness.bytes(KEY_BYTES) for pair in self.pairs}
 
@@ -332,21 +386,6 @@ class ServedProduct(SecureProduct):
         return self._drawn(party, prover, chunk, what, text, count)
 
 
-def check_servers(servers: tuple[str, ...], adversary: Adversary) -> None:
-    """Raise `ValueError` unless a method's `servers` are none or three parties, and parties prove their rows."""
-    if servers and (len(servers) != len(_FACTORS) or len(set(servers)) != len(_FACTORS)):
-        raise ValueError("servers must name three different parties, or none: the coordinator then deals")
-    if servers and adversary != "active":
-        raise ValueError(
-            'servers needs adversary "active": shares are proven, or a party could read a partner\'s record'
-        )
-
-
-def product_by(servers: tuple[str, ...], **parts: Any) -> SecureProduct:
-    """Return a product that these servers compute, or, if there are none, one with a dealer."""
-    return ServedProduct(servers=servers, **parts) if servers else SecureProduct(**parts)
-
-
 def servers_of(product: SecureProduct) -> tuple[str, ...]:
     """Return the servers of a product; none if a dealer makes it."""
     return product.servers if isinstance(product, ServedProduct) else ()
@@ -368,9 +407,9 @@ def _same_points(echo: Mapping[str, Mapping[str, bytes]], queries: Mapping[str, 
 
 
 def _on_line(field: Residues, answers: Sequence[NDArray[Any]]) -> bool:
-    """Return whether three answers are on a line, which two honest servers fix."""
-    one, two, three = answers
-    return not field.subtract(field.add(one, three), field.add(two, two)).any()
+    """Return whether all answers are on one line, which two honest servers fix."""
+    slope, *slopes = (field.subtract(later, one) for one, later in pairwise(answers))
+    return all(np.array_equal(slope, other) for other in slopes)
 
 
 def _seeds(seed: bytes) -> list[bytes]:
