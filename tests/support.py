@@ -141,6 +141,19 @@ GROUPS = "".join(
 )
 
 
+FIVE_SERVED = "".join(
+    f'[[parties]]\nname = "{name}"\npeople = {people}\ngroup = "{group}"\ncolumns = {columns}\n'
+    for name, people, group, columns in (
+        ("north", 60, "first", '["colour"]'),
+        ("south", 60, "first", '["score"]'),
+        ("east", 60, "first", '["age"]'),
+        ("west", 40, "second", '["colour", "age"]'),
+        ("centre", 40, "second", '["score"]'),
+    )
+)
+FOUR_SERVERS = 'servers = ["west", "east", "north", "centre"]'
+
+
 THREE_VERTICAL = (
     VERTICAL.replace('"colour", "age"', '"colour"') + '[[parties]]\nname = "east"\npeople = 60\ncolumns = ["age"]\n'
 )
@@ -192,8 +205,10 @@ def _across(name: str, study: Study) -> Case:
     return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
 
 
-def _groups(name: str, protocol: str, *, unit: str = 'neighbours = "replace"') -> Case:
-    study = Study.loads(study_text(protocol=protocol, unit=unit, budget=ONE, parties=GROUPS))
+def _groups(
+    name: str, protocol: str, *, unit: str = 'neighbours = "replace"', parties: str = GROUPS, budget: str = ONE
+) -> Case:
+    study = Study.loads(study_text(protocol=protocol, unit=unit, budget=budget, parties=parties))
     people = {"first": rows(60, 3), "second": rows(40, 4)}
     return Case(
         name, study, {one.name: people[one.group or ""].select(list(one.columns or ())) for one in study.parties}
@@ -402,6 +417,12 @@ CASES = (
     _aligning("align of three", align_study('spelling = ["digits"]\nduplicates = "first"', parties=THREE_VERTICAL)),
     _aligning("align of sets", align_study(_SETS, parties=THREE_VERTICAL)),
     _columns_apart("synthesis", " across", "model_cells = 60"),
+    _groups(
+        "synthesis four servers",
+        f'method = "synthesis"\nmodel_cells = 100\nkeep = [["age", "colour", "score"]]\n{FOUR_SERVERS}',
+        parties=FIVE_SERVED,
+        budget="epsilon = 10\ndelta = 1e-5",
+    ),
     _columns_apart(
         "synthesis", " across three", 'selector = "adaptive"\ncolluding = 0\nrows = 40', parties=THREE_VERTICAL
     ),

@@ -125,6 +125,17 @@ def test_what_a_group_lacks_is_counted_for_the_others_and_said() -> None:
     assert "score   b           -\n" in told
 
 
+@pytest.mark.usefixtures("silent")
+def test_four_servers_count_a_table_of_three_parties_of_a_group() -> None:
+    held = {"a": ("north", ["score"]), "b": ("north", ["age"]), "c": ("north", ["colour"])}
+    held |= {"d": ("south", ["age", "score"]), "e": ("south", ["colour"])}
+    agreed = study('cliques = [["colour", "age", "score"], ["age"]]\nservers = ["a", "b", "c", "e"]', held)
+    given = sources(held)
+    result: Any = simulate(agreed, given, seed=1).result
+    for table in result.tables:
+        assert table.values.tolist() == exact(agreed, table.domain.names, "north", "south").tolist()
+
+
 def test_three_parties_of_one_group_cannot_count_one_table() -> None:
     held = {"a": ("north", ["colour"]), "b": ("north", ["age"]), "c": ("north", ["score"])}
     with pytest.raises(InputError, match="colour, age, score at one or two parties"):

@@ -294,14 +294,15 @@ def test_intervals_follow_only_from_tables_of_all_people() -> None:
         release.chi_squared("a", "c")
 
 
-def test_a_group_can_count_three_columns_if_some_three_have_two_parties() -> None:
+@pytest.mark.parametrize("partners", [2, 3])
+def test_a_group_can_count_three_columns_if_some_three_have_few_parties(partners: int) -> None:
     draws, countable = np.random.default_rng(1), 0
     for _ in range(500):
         parties = tuple("abcd"[: draws.integers(1, 5)])
         sizes = draws.integers(0, min(3, len(parties)) + 1, draws.integers(1, 6))
         read = {f"c{place}": tuple(sorted(draws.choice(parties, size, False))) for place, size in enumerate(sizes)}
-        group = Group(name="g", parties=parties, people=9, read_from=read)
+        group = Group(name="g", parties=parties, people=9, read_from=read, partners=partners)
         expected = any(group.counted_by(names) for names in combinations(read, 3))
         assert _counts_sets(group) == expected, read
         countable += expected
-    assert 50 < countable < 450
+    assert 50 < countable < 490

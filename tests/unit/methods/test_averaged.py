@@ -79,6 +79,7 @@ def test_without_noise_tables_are_means_over_the_parties_that_are_read(which: st
     [
         ("both orders", 'adversary = "passive"'),
         ("two by two", 'servers = ["p", "q", "r"]'),
+        ("two by two", 'servers = ["p", "q", "r", "s"]'),
         ("one of two groups", 'cliques = [["b", "d", "a"], ["a"]]'),
         ("read together", 'cliques = [["b", "d", "a"], ["a", "b", "c", "d"]]'),
         ("two sets", "coordinator_noise = true"),

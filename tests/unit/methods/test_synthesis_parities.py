@@ -41,6 +41,7 @@ GRID: Held = {"p": ("north", "abc"), "q": ("north", "de"), "r": ("south", "ad"),
 BESIDE: Held = {"t": ("south", "abcde"), "p": ("north", "ab"), "q": ("north", "cde")}
 THREE: Held = {"t": ("south", "abcde"), "p": ("north", "ab"), "q": ("north", "cd"), "r": ("north", "e")}
 WHOLE: Held = {"p": ("north", "abcde"), "q": ("south", "abcde")}
+FIVE: Held = {"p": ("north", "a"), "q": ("north", "bc"), "r": ("north", "de"), "s": ("south", "bce"), "t": ("south", "ad")}
 LACKING: Held = {"p": ("north", "abcde"), "q": ("south", "abcd")}
 
 
@@ -77,19 +78,19 @@ def parity(names: tuple[str, ...], group: str) -> int:
     return int(np.prod(signs, axis=0).sum())
 
 
-def counting(held: Held, names: tuple[str, ...]) -> list[str]:
-    """Return the groups in which one or two parties have these columns."""
+def counting(held: Held, names: tuple[str, ...], most: int = 2) -> list[str]:
+    """Return the groups in which few enough parties have these columns."""
     found = []
     for group in dict.fromkeys(group for group, _ in held.values()):
         own = [set(names) & set(columns) for where, columns in held.values() if where == group]
-        if set().union(*own) == set(names) and sum(map(bool, own)) <= 2:
+        if set().union(*own) == set(names) and sum(map(bool, own)) <= most:
             found.append(group)
     return found
 
 
-def exact(held: Held, names: tuple[str, ...]) -> float:
+def exact(held: Held, names: tuple[str, ...], most: int = 2) -> float:
     """Return the parity over the groups that can count it, as if of all people."""
-    groups = counting(held, names)
+    groups = counting(held, names, most)
     whole = sum(PEOPLE[one] for one in {group for group, _ in held.values()})
     return whole / sum(PEOPLE[one] for one in groups) * sum(parity(names, group) for group in groups)
 
@@ -135,6 +136,16 @@ def test_without_noise_every_parity_is_that_of_all_people(held: Held, more: str,
     assert len(sets) == 16
     answered = opened(scan(tuple(sets)))
     assert answered.values == pytest.approx([exact(held, names) for names in sets])
+    carrier.close()
+
+
+@pytest.mark.usefixtures("silent")
+def test_four_servers_count_parities_of_three_parties(tmp_path: Path) -> None:
+    agreed = study(FIVE, 'servers = ["t", "q", "p", "r"]')
+    carrier, opened = third_round(agreed, FIVE, tmp_path)
+    assert all(counting(FIVE, names, 3) == ["north", "south"] for names in SETS)
+    assert [counting(FIVE, names) for names in (("a", "b", "e"), ("a", "c", "d"))] == [["south"], ["south"]]
+    assert opened(scan(SETS)).values == pytest.approx([exact(FIVE, names, 3) for names in SETS])
     carrier.close()
 
 
