@@ -124,9 +124,9 @@ class TableLayout:
 
     @cached_property
     def between(self) -> dict[Pair, tuple[int, ...]]:
-        """The places of the tables that a pair of parties counts together and nobody else does, by pair."""
+        """The places of the tables that a pair of parties shares and nobody else does, by pair."""
         return {
-            pair: tuple(one.place for one in tables if self.counting[one.place] == set(pair))
+            pair: tuple(one.place for one in tables if self.counting[one.place] == dict(one.sides(pair)).keys())
             for pair, tables in self.across.items()
         }
 

@@ -7,6 +7,7 @@ steps makes every coin fair and unknown to all others.
 
 Coins are fresh in every computed reply: a party that was put back and tossed the same ones again would show them. The
 dealer knows half of its own triples, so a share of the noise must be masked before it is sent, like one of a product.
+Servers multiply coins as they do rows (`syndic.mpc.servers`): a party that lies then shifts the noise by what it knows.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from functools import partial
 from typing import Final, final
 
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from syndic.kernel import Message, Nothing, Party
@@ -30,6 +32,7 @@ from syndic.mpc.product_messages import (
     Rows,
 )
 from syndic.mpc.ring import Residues
+from syndic.mpc.servers import ServedProduct
 from syndic.mpc.triple import ProductSizes
 from syndic.noise.binomial import BinomialNoise
 
@@ -42,14 +45,11 @@ class _Coins(Message):
     seed: bytes
 
 
-@final
-class CoinProduct(SecureProduct, kw_only=True):
+class _Tossed(SecureProduct):
     """The secure product of the coins of pairs of parties: a row for each coin of a value, a column for each value.
 
     The steps are those of any product; its rows are made here, whatever `rows` a method passes.
     """
-
-    noise: BinomialNoise
 
     def mask(self, party: Party, message: ProductTurn, rows: Rows | None = None) -> ProductOpening:
         """Toss the party's coins, then mask those of one chunk and seal them for the partners."""
@@ -88,8 +88,22 @@ class CoinProduct(SecureProduct, kw_only=True):
             left = pair[0] == party.name
             rows, columns = np.divmod(self.cells[pair], self.columns(pair[1]))
             values = own[rows if left else columns] - 2 * products.astype(np.int64).ravel()
-            found[partner] = values - (self.noise.mean if left else 0)
+            found[partner] = values - (sum(self.weights) // 2 if left else 0)
         return found
+
+
+@final
+class CoinProduct(_Tossed, kw_only=True):
+    """The product of coins by triples of a dealer, and the noise that they make."""
+
+    noise: BinomialNoise
+
+
+@final
+class ServedCoins(_Tossed, ServedProduct, kw_only=True):
+    """The product of coins by servers, and the noise that they make."""
+
+    noise: BinomialNoise
 
 
 def coin_product(
@@ -98,7 +112,8 @@ def coin_product(
     values: Mapping[Pair, int],
     field: Residues,
     chunk_bytes: int = CHUNK_BYTES,
-) -> CoinProduct:
+    servers: tuple[str, ...] = (),
+) -> CoinProduct | ServedCoins:
     """Return the product for noise on so many values of each pair, added up in the field.
 
     Coins are always proven: one party could else enter numbers for which most of the other's coins cancel.
@@ -116,7 +131,7 @@ def coin_product(
     for pair, count in values.items():
         places, (left, right) = np.arange(count), starts[pair]
         cells[pair] = (left + places) * columns[pair[1]] + right + places
-    return CoinProduct(
+    made = SecureProduct(
         label=label,
         sizes=sizes,
         pairs=tuple(values),
@@ -124,5 +139,6 @@ def coin_product(
         proven=True,
         cells=cells,
         weights=coins,
-        noise=noise,
     )
+    parts = asdict(made)
+    return ServedCoins(**parts, noise=noise, servers=servers) if servers else CoinProduct(**parts, noise=noise)

@@ -40,7 +40,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 from math import comb, prod
-from typing import Any, Final, final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +49,9 @@ from syndic.errors import RefusedError
 from syndic.kernel import Nothing, Party, decode, encode, step
 from syndic.mpc.extension import DEGREE
 from syndic.mpc.key import KEY_BYTES, agree_with, context
-from syndic.mpc.limb import joint_product, matrix_product
+from syndic.mpc.limb import joint_product
 from syndic.mpc.mask import expand
-from syndic.mpc.order import advance
+from syndic.mpc.order import advance, finished
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import (
     UNPROVEN,
@@ -78,6 +78,7 @@ from syndic.mpc.product_messages import (
 )
 from syndic.mpc.ring import Residues
 from syndic.mpc.seal import PublicKeys, seal, unseal
+from syndic.mpc.triple import wanted
 
 VERIFIERS: Final = 2
 Columns = tuple[tuple[str, slice], ...]
@@ -86,7 +87,6 @@ _STAGES: Final = ("challenge", "query", "echo", "answer", "check")
 STAGES: Final = len(_STAGES)
 
 
-@final
 class ServedProduct(SecureProduct):
     """A proven product that servers compute; the method's steps are those of `SecureProduct`.
 
@@ -132,6 +132,17 @@ class ServedProduct(SecureProduct):
         last, chunks = what == "product_multiplied", self.sizes.chunks
         to = 2 * chunks + (0 if last else 1) if last or chunk >= chunks else 2 * chunk + (what == "product_proved")
         advance(party, self.label, 2 + to)
+
+    def finished(self, party: Party) -> bool:
+        """Return whether a party has multiplied all chunks, and shared as a server."""
+        multiplied, shared = finished(party, self.label), finished(party, f"{self.label} server")
+        chunks, stages = self.sizes.chunks, self._stages(party)
+        return (party.name not in self.provers or multiplied == 2 + 2 * chunks) and (
+            party.name not in self.servers or shared == 1 + len(stages) * chunks
+        )
+
+    def _stages(self, party: Party) -> tuple[str, ...]:
+        return _STAGES if party.name in self.servers[:VERIFIERS] else _STAGES[2:4]
 
     # A party's side.
 
@@ -222,7 +233,7 @@ class ServedProduct(SecureProduct):
         if party.name not in self.servers:
             raise RefusedError(f"{party.name} is not one of the servers")
         chunks = self.sizes.chunks
-        stages = _STAGES if party.name in self.servers[:VERIFIERS] else _STAGES[2:4]
+        stages = self._stages(party)
         last = message.stage == "share"
         if message.stage not in (*stages, "share") or not (last or 0 <= message.chunk < chunks):
             raise RefusedError(f"{party.name} has no such stage of work in this study")
@@ -313,8 +324,7 @@ class ServedProduct(SecureProduct):
         """Yield the product of a pair's shares, or the selected cells, and then the tables beyond."""
         cells, (left, right) = self.cells.get(pair), (shares[name] for name in pair)
         if cells is None or cells.size:
-            product = matrix_product(self.weighted(left, chunk), right, self.field)
-            yield product if cells is None else product.reshape(-1)[cells]
+            yield wanted(self.weighted(left, chunk), right, self.field, cells)
         for first, tables in groupby(self.beyond.get(pair, ()), key=lambda sides: sides[:-1]):
             matrices = [self._completed(pair, chunk, shares, side) for side in first]
             last = [self._completed(pair, chunk, shares, sides[-1]) for sides in tables]

@@ -134,24 +134,24 @@ def dealt_half(
     left: NDArray[Any], right: NDArray[Any], half: NDArray[Any], ring: Integers, cells: Cells = None
 ) -> NDArray[Any]:
     """Return what the dealer sends the right party: the product of the masks minus the left party's half."""
-    return ring.subtract(_wanted(left, right, ring, cells), half)
+    return ring.subtract(wanted(left, right, ring, cells), half)
 
 
 def left_share(
     matrix: NDArray[Any], opened: NDArray[Any], half: NDArray[Any], sizes: ProductSizes, cells: Cells = None
 ) -> NDArray[Any]:
     """Return the left party's share of a product: its own matrix times the partner's opening."""
-    return sizes.ring.add(_wanted(matrix, opened, sizes.ring, cells, bound=sizes.entry), half)
+    return sizes.ring.add(wanted(matrix, opened, sizes.ring, cells, bound=sizes.entry), half)
 
 
 def right_share(
     opened: NDArray[Any], mask: NDArray[Any], half: NDArray[Any], sizes: ProductSizes, cells: Cells = None
 ) -> NDArray[Any]:
     """Return the right party's share of a product: the partner's opening times its own mask."""
-    return sizes.ring.add(_wanted(opened, mask, sizes.ring, cells), half)
+    return sizes.ring.add(wanted(opened, mask, sizes.ring, cells), half)
 
 
-def _wanted(left: NDArray[Any], right: NDArray[Any], ring: Integers, cells: Cells, *, bound: int = 0) -> NDArray[Any]:
+def wanted(left: NDArray[Any], right: NDArray[Any], ring: Integers, cells: Cells, *, bound: int = 0) -> NDArray[Any]:
     """Return the product of two matrices, or its selected cells in one column."""
     if cells is None or _FEW * cells.size > left.shape[1] * right.shape[1] or ring.bits > _MOST_BITS:
         product = matrix_product(left, right, ring, bound=bound)

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from syndic.methods.layout import TableNoise
 from syndic.methods.synthesis.account import RoundNoise
-from syndic.mpc.coins import CoinProduct
+from syndic.mpc.coins import _Tossed
 from syndic.random import Randomness
 
 
@@ -19,4 +19,4 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(RoundNoise, "apply", whole)
     monkeypatch.setattr(TableNoise, "apply", whole)
-    monkeypatch.setattr(CoinProduct, "noise_shares", lambda *_: {})
+    monkeypatch.setattr(_Tossed, "noise_shares", lambda *_: {})

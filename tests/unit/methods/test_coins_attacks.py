@@ -29,7 +29,7 @@ from syndic.methods.synthesis.plan import _COINS_SHOWN, SynthesisPlan
 from syndic.methods.synthesis.rounds import Answer
 from syndic.model.markov.parity import most_flipped
 from syndic.mpc import product
-from syndic.mpc.coins import CoinProduct, _Coins
+from syndic.mpc.coins import CoinProduct, _Coins, _Tossed
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.product_messages import UNPROVEN, ProductStart
 from syndic.mpc.ring import Residues
@@ -40,8 +40,11 @@ from syndic.privacy import Cost
 NAMES = "abcde"
 PEOPLE = {"north": 90, "south": 60}
 Held = dict[str, tuple[str, str]]
+FOUR: Held = {"p": ("north", "ab"), "q": ("north", "c"), "r": ("north", "d"), "s": ("north", "e")}
 THREE: Held = {"p": ("north", "ab"), "q": ("north", "cd"), "r": ("north", "e")}
 LACKING: Held = {"p": ("north", "abc"), "q": ("north", "de"), "t": ("south", "abcd")}
+SERVED = 'servers = ["p", "q", "r"]'
+SERVED_BY_FOUR = 'servers = ["s", "p", "r", "q"]'
 TABLES = (("a", "c"), ("b", "d"), ("a", "e"), ("a", "b"), ("c",))
 HALVES = ((0, 1, 1, 0),) * len(NAMES)
 
@@ -120,13 +123,13 @@ def asked_at_random(seed: int) -> Iterator[tuple[Study, Question]]:
     options = ("", 'adversary = "passive"', 'selector = "adaptive"', "coordinator_noise = true", "traffic = 30")
     while True:
         names = "abcdefg"[: draws.randint(3, 7)]
-        cut = sorted(draws.sample(range(1, len(names)), draws.randint(1, 2)))
+        cut = sorted(draws.sample(range(1, len(names)), draws.randint(1, min(3, len(names) - 1))))
         parts = [names[one:two] for one, two in zip([0, *cut], [*cut, len(names)], strict=True)]
-        held = {f"p{place}": ("north", own) for place, own in enumerate(parts)}
+        held = {"pqrs"[place]: ("north", own) for place, own in enumerate(parts)}
         held |= draws.choice([{}, {}, {"t": ("south", names[: draws.randint(1, len(names))])}])
         agreed = study(
             held,
-            draws.choice(options),
+            draws.choice([*options, *[SERVED, SERVED_BY_FOUR][len(parts) - 3 :] * 5 * (len(parts) > 2)]),
             budget=f"epsilon = {draws.choice([0.05, 0.5, 2, 8, 12])}\ndelta = {draws.choice([1e-6, 1e-9])}",
             sizes={name: draws.randint(2, 9) for name in names},
             people=dict.fromkeys(PEOPLE, draws.choice([30, 900, 40_000])),
@@ -148,8 +151,8 @@ def asked_at_random(seed: int) -> Iterator[tuple[Study, Question]]:
 
 
 def test_no_round_moves_more_than_is_charged() -> None:
-    tossed = both = 0
-    for agreed, question in itertools.islice(asked_at_random(3), 160):
+    tossed = both = triples = 0
+    for agreed, question in itertools.islice(asked_at_random(3), 200):
         now, made = round_of(agreed, question), planned(agreed)
         event, (moved, slack) = made.account.events[question.number - 1], charged(now, agreed, question)
         assert moved <= float(event.mu_squared) * (1 + 1e-12)
@@ -161,7 +164,8 @@ def test_no_round_moves_more_than_is_charged() -> None:
             assert variance <= shared * (1 + 1e-12)
             if place in places_of(now):
                 assert now.coins is not None
-                assert len(now.layout.counting[place]) == 2
+                assert len(now.layout.counting[place]) in (2, 3)
+                triples += len(now.layout.counting[place]) == 3
                 assert variance == sum(one**2 for one in now.coins.noise.coins) / 4 < shared
                 # half a count in every cell would be more than the noise of a sum over many
                 mean = sum(now.coins.noise.coins) / 2
@@ -170,6 +174,7 @@ def test_no_round_moves_more_than_is_charged() -> None:
         both += bool(now.tossed) and len(places_of(now)) < len(question.tables)
     assert tossed > 30
     assert both > 15
+    assert triples > 15
 
 
 @pytest.mark.parametrize(
@@ -179,7 +184,6 @@ def test_no_round_moves_more_than_is_charged() -> None:
         ({**THREE, "r": ("north", "de")}, "", {"top": 'read_from = { d = ["q", "r"] }'}),
         (THREE, "colluding = 0", {}),
         (THREE, 'adversary = "passive"', {}),
-        (THREE, 'servers = ["p", "q", "r"]', {}),
     ],
 )
 def test_where_a_person_moves_more_or_nobody_is_trusted_to_deal_nobody_tosses(
@@ -375,8 +379,9 @@ def tossed_noise(carrier: Carrier, now: CutRound) -> dict[int, NDArray[np.int64]
 SECOND = Question(number=2, tables=TABLES)
 
 
-def test_what_opens_is_the_exact_table_and_the_coins_of_its_two_parties(tmp_path: Path) -> None:
-    agreed = study(THREE)
+@pytest.mark.parametrize("more", ["", SERVED])
+def test_what_opens_is_the_exact_table_and_the_coins_of_its_two_parties(more: str, tmp_path: Path) -> None:
+    agreed = study(THREE, more)
     carrier, opened = started(agreed, THREE, tmp_path)
     answered, now = opened(SECOND), round_of(agreed, SECOND)
     noise = tossed_noise(carrier, now)
@@ -387,6 +392,27 @@ def test_what_opens_is_the_exact_table_and_the_coins_of_its_two_parties(tmp_path
     # Gaussian noise is on a finer grid
     assert (noise_of(answered, now, 3) % 1 != 0).all()
     carrier.close()
+
+
+def test_two_of_three_parties_toss_the_noise_of_a_table(tmp_path: Path) -> None:
+    agreed, question = study(FOUR, SERVED_BY_FOUR), Question(number=2, tables=(("a", "e", "c"), ("d", "b"), ("a", "b")))
+    carrier, opened = started(agreed, FOUR, tmp_path)
+    answered, now = opened(question), round_of(agreed, question)
+    noise = tossed_noise(carrier, now)
+    assert now.tossed == {("p", "r"): (1,), ("p", "q"): (0,)}
+    table = exact(("a", "e", "c"))
+    for place, one in noise.items():
+        names, own = question.tables[place], answered.values[now.layout.spans[place]]
+        assert (own - (table if place == 0 else exact(names))).tolist() == one.tolist()
+    carrier.close()
+
+
+def test_two_of_three_parties_toss_no_noise_against_more_than_one_that_colludes() -> None:
+    """The two together would know the noise, and so the third party's part of the exact table."""
+    question = Question(number=2, tables=(("a", "e", "c"), ("d", "b")))
+    for number, places in ((1, {0, 1}), (2, {1})):
+        agreed = study(FOUR, f"{SERVED_BY_FOUR}\ncolluding = {number}", budget="epsilon = 1\ndelta = 1e-6")
+        assert places_of(round_of(agreed, question)) == places
 
 
 def test_people_that_a_table_lacks_scale_its_coins_and_their_variance(tmp_path: Path) -> None:
@@ -428,20 +454,21 @@ def charges(carrier: Carrier) -> list[int]:
     return [sum(entry.kind == "reserve" for entry in ledger.entries()) for ledger in ledgers]
 
 
+@pytest.mark.parametrize("more", ["", SERVED])
 @pytest.mark.parametrize("liar", ["p", "r"])
 def test_a_coin_that_is_no_bit_is_refused_before_anybody_is_charged(
-    liar: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    liar: str, more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = CoinProduct.coins
+    honest = _Tossed.coins
 
-    def coins(self: CoinProduct, party: Party, start: int, stop: int) -> NDArray[Any]:
+    def coins(self: _Tossed, party: Party, start: int, stop: int) -> NDArray[Any]:
         found = honest(self, party, start, stop).astype(np.int64)
         if party.name == liar:
             found[0, 0] = 2
         return found
 
-    carrier, opened = started(study(THREE), THREE, tmp_path)
-    monkeypatch.setattr(CoinProduct, "coins", coins)
+    carrier, opened = started(study(THREE, more), THREE, tmp_path)
+    monkeypatch.setattr(_Tossed, "coins", coins)
     with pytest.raises(PartyError, match=UNPROVEN):
         opened(SECOND)
     assert charges(carrier) == [1, 1, 1]
@@ -490,9 +517,13 @@ def test_a_party_that_lies_shows_a_coordinator_that_looks_the_exact_tables_as_th
 
 
 def nothing_opens(
-    deal: Callable[[Any, Any, Any], None], folder: Path, monkeypatch: pytest.MonkeyPatch, match: str | None = None
+    deal: Callable[[Any, Any, Any], None],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    match: str | None = None,
+    more: str = "",
 ) -> None:
-    carrier, opened = started(study(THREE), THREE, folder)
+    carrier, opened = started(study(THREE, more), THREE, folder)
     monkeypatch.setattr(module, "deal_products", deal)
     with pytest.raises(PartyError, match=match):
         opened(SECOND)
@@ -500,34 +531,41 @@ def nothing_opens(
     carrier.close()
 
 
-def test_a_coordinator_that_skips_the_coins_opens_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("more", ["", SERVED])
+def test_a_coordinator_that_skips_the_coins_opens_nothing(
+    more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def deal(session: Any, uses: Any, dealt: Any) -> None:
-        if not isinstance(dealt, CoinProduct):
+        if not isinstance(dealt, _Tossed):
             deal_products(session, uses, dealt)
 
-    nothing_opens(deal, tmp_path, monkeypatch, "answered once, in order")
+    nothing_opens(deal, tmp_path, monkeypatch, "answered once, in order", more)
 
 
-def test_a_coordinator_that_skips_the_rows_opens_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("more", ["", SERVED])
+def test_a_coordinator_that_skips_the_rows_opens_nothing(
+    more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def deal(session: Any, uses: Any, dealt: Any) -> None:
-        if isinstance(dealt, CoinProduct):
+        if isinstance(dealt, _Tossed):
             deal_products(session, uses, dealt)
 
-    nothing_opens(deal, tmp_path, monkeypatch)
+    nothing_opens(deal, tmp_path, monkeypatch, more=more)
 
 
+@pytest.mark.parametrize("more", ["", SERVED])
 @pytest.mark.parametrize("twice", [False, True])
 def test_a_coordinator_that_deals_a_product_twice_opens_nothing(
-    twice: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    twice: bool, more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Coins again would be a second noise on the same tables; the party takes rows dealt again for coins."""
 
     def deal(session: Any, uses: Any, dealt: Any) -> None:
         deal_products(session, uses, dealt)
-        if isinstance(dealt, CoinProduct) is twice:
+        if isinstance(dealt, _Tossed) is twice:
             deal_products(session, uses, dealt)
 
-    nothing_opens(deal, tmp_path, monkeypatch)
+    nothing_opens(deal, tmp_path, monkeypatch, more=more)
 
 
 @pytest.mark.parametrize(("gone", "step"), [("q", "product_multiplied"), ("r", "product_masked"), ("p", "count")])

@@ -246,7 +246,7 @@ def test_what_honest_parties_draw_is_enough_for_the_charge(
         tossed = coins[number * len(held)] if coins else {}
         check_drawn(held, sums, asked_for, opened_scale(study, sums[0][1]), least, colluding + missing, tossed)
     across = any(len({held[name][0] for name in counted_by(held, names)}) < 2 for names in combinations(EVERY, 2))
-    tosses = method == "synthesis" and colluding and "servers" not in options and "parties" not in unit
+    tosses = method == "synthesis" and colluding and "parties" not in unit
     assert any(coins) == bool(tosses and across and held not in (OVER, SAME, ALONE))
 
 

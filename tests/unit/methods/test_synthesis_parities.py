@@ -41,7 +41,13 @@ GRID: Held = {"p": ("north", "abc"), "q": ("north", "de"), "r": ("south", "ad"),
 BESIDE: Held = {"t": ("south", "abcde"), "p": ("north", "ab"), "q": ("north", "cde")}
 THREE: Held = {"t": ("south", "abcde"), "p": ("north", "ab"), "q": ("north", "cd"), "r": ("north", "e")}
 WHOLE: Held = {"p": ("north", "abcde"), "q": ("south", "abcde")}
-FIVE: Held = {"p": ("north", "a"), "q": ("north", "bc"), "r": ("north", "de"), "s": ("south", "bce"), "t": ("south", "ad")}
+FIVE: Held = {
+    "p": ("north", "a"),
+    "q": ("north", "bc"),
+    "r": ("north", "de"),
+    "s": ("south", "bce"),
+    "t": ("south", "ad"),
+}
 LACKING: Held = {"p": ("north", "abcde"), "q": ("south", "abcd")}
 
 

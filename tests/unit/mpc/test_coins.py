@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
 from syndic.kernel import decode, encode
-from syndic.mpc.coins import CHUNK_BYTES, CoinProduct, coin_product
+from syndic.mpc.coins import CHUNK_BYTES, CoinProduct, ServedCoins, coin_product
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.product_messages import UNPROVEN, Pair, ProductInbox, ProductOpening, ProductStart
 from syndic.mpc.ring import Residues, field_for
+from syndic.mpc.servers import servers_of
 from syndic.mpc.triple import Stock
 from syndic.noise.binomial import BinomialNoise, binomial_of
 from syndic.random import SimulationRandomness
@@ -62,10 +63,10 @@ class Table:
 
     study = "study"
 
-    def __init__(self, product: CoinProduct, seed: int = 3, lie: Lie = lambda *given: given[2]) -> None:
+    def __init__(self, product: CoinProduct | ServedCoins, seed: int = 3, lie: Lie = lambda *given: given[2]) -> None:
         self.product, self.lie = product, lie
         self.randomness = SimulationRandomness(seed, "dealer")
-        self.parties = {name: Tosser(name, seed) for name in product.groups}
+        self.parties = {name: Tosser(name, seed) for name in (*product.groups, *servers_of(product))}
         self.sent: list[tuple[str, str, Any]] = []
         self.heard: list[tuple[str, str, Any]] = []
 
@@ -100,7 +101,7 @@ class Table:
         return self.product.coins(party, 0, self.product.sizes.rows).astype(np.int64)
 
     def shares(self) -> dict[str, dict[str, NDArray[np.int64]]]:
-        return {name: self.share(name) for name in self.parties}
+        return {name: self.share(name) for name in self.product.groups}
 
     def share(self, name: str) -> dict[str, NDArray[np.int64]]:
         """Return a party's shares by partner, from a copy of its memory: a second look is refused."""
@@ -133,15 +134,23 @@ class Table:
 
 
 def made(
-    values: dict[Pair, int], field: Residues = FIELD, noise: BinomialNoise = NOISE, *, chunk_bytes: int = CHUNK_BYTES
-) -> CoinProduct:
-    return coin_product("noise", noise, values, field, chunk_bytes)
+    values: dict[Pair, int],
+    field: Residues = FIELD,
+    noise: BinomialNoise = NOISE,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    servers: tuple[str, ...] = (),
+) -> CoinProduct | ServedCoins:
+    return coin_product("noise", noise, values, field, chunk_bytes, servers)
 
 
 @pytest.mark.parametrize("values", [TWO, THREE, STAR], ids=["two", "three", "star"])
 @pytest.mark.parametrize("chunk_bytes", [CHUNK_BYTES, 400], ids=["a chunk", "chunks"])
-def test_shares_add_up_to_the_coins_of_both(values: dict[Pair, int], chunk_bytes: int) -> None:
-    product = made(values, chunk_bytes=chunk_bytes)
+@pytest.mark.parametrize("servers", [(), ("q", "x", "p"), ("y", "q", "x", "p")], ids=["dealer", "three", "four"])
+def test_shares_add_up_to_the_coins_of_both(
+    values: dict[Pair, int], chunk_bytes: int, servers: tuple[str, ...]
+) -> None:
+    product = made(values, chunk_bytes=chunk_bytes, servers=servers)
     assert (product.sizes.chunks > 1) is (chunk_bytes == 400)
     table = Table(product).deal()
     found, expected = table.noise(), table.expected()

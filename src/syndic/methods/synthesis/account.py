@@ -182,6 +182,10 @@ class Account:
             return binomial_for(((self._l1, 1),), mu_squared / most_flipped(tuple(parities)))
         return binomial_for(((1, self._l2_squared),), mu_squared / tables)
 
+    def tosses(self, counting: int) -> bool:
+        """Return whether two of so many parties that count a table may toss its noise: both never face the others."""
+        return counting == 2 or self.colluding == 1
+
     def most_tossed(self, *, parity: bool = False) -> int:
         """Return how many tables or parities of a round may have noise from coins, for its slack."""
         return int(self.coins / ((1 if parity else self._l2_squared) * SLACK))

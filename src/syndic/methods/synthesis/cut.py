@@ -20,7 +20,7 @@ from syndic.methods.synthesis.measure import Question, RoundLimits
 from syndic.methods.synthesis.size import Size, most_rows
 from syndic.model.markov import Adaptive
 from syndic.model.markov.counts import Room
-from syndic.mpc.coins import CHUNK_BYTES, CoinProduct, coin_product
+from syndic.mpc.coins import CHUNK_BYTES, CoinProduct, ServedCoins, coin_product
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import Pair
@@ -48,7 +48,7 @@ _OF_COINS: Final = 1.08
 class CutRound:
     """What everybody works out alike from the study and a question: who counts what, and in which ring it is added.
 
-    `tossed`: the places of tables whose noise their two parties toss with `coins`, by pair.
+    `tossed`: the places of tables whose noise two of their parties toss with `coins`, by pair.
     """
 
     layout: TableLayout
@@ -56,7 +56,7 @@ class CutRound:
     share: RoundNoise
     whole: RoundNoise
     ring: Integers
-    coins: CoinProduct | None = None
+    coins: CoinProduct | ServedCoins | None = None
     tossed: Mapping[Pair, tuple[int, ...]] = field(default_factory=dict)
 
     @property
@@ -160,7 +160,7 @@ class CutReach:
         whole, factor = 1 / self.account.shares_to_whole, 1.0
         if groups == [(1, 1)]:
             factor = whole
-        elif groups == [(2, 1)] and self.coin_traffic:
+        elif len(groups) == 1 and groups[0][1] == 1 and self.account.tosses(groups[0][0]) and self.coin_traffic:
             factor = min(1.0, whole * _OF_COINS)
         return (self.people / people) ** 2 * factor
 
@@ -306,11 +306,7 @@ def plan_round(
         noise = account.coin_noise(number, len(layout.tables), layout.parities)
     except InputError:  # coins of no width are fine enough for so little of the budget a table
         return now
-    tossed = _tossed(
-        layout,
-        coin_traffic * _BITS // (2 * len(noise.coins) * sizes.ring.bits),
-        account.most_tossed(parity=layout.parity),
-    )
+    tossed = _tossed(layout, account, coin_traffic * _BITS // (2 * len(noise.coins) * sizes.ring.bits))
     if not tossed or noise.variance >= share.variance(share.shares):
         return now
     values = {pair: sum(layout.size(layout.tables[place]) for place in places) for pair, places in tossed.items()}
@@ -318,14 +314,16 @@ def plan_round(
     chunk_bytes = min(CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * len(layout.blocks)))
     # partners who worked out another law cannot read each other's coins
     law = f"{label}, coins {noise.weights} {noise.counts} {noise.power}"
-    coins = coin_product(law, noise, values, sizes.ring, chunk_bytes)
+    coins = coin_product(law, noise, values, sizes.ring, chunk_bytes, servers)
     return replaced(now, coins=coins, tossed=tossed)
 
 
-def _tossed(layout: TableLayout, room: int, most: int) -> dict[Pair, tuple[int, ...]]:
+def _tossed(layout: TableLayout, account: Account, room: int) -> dict[Pair, tuple[int, ...]]:
     """Return the tables that two parties toss coins for, the smallest first, with `room` for counts."""
-    pairs = {place: pair for pair, places in layout.between.items() for place in places}
+    places = ((place, pair) for pair, shared in layout.between.items() for place in shared)
+    pairs = {place: pair for place, pair in places if account.tosses(len(layout.counting[place]))}
     found: dict[Pair, tuple[int, ...]] = {}
+    most = account.most_tossed(parity=layout.parity)
     for place in sorted(pairs, key=lambda place: layout.size(layout.tables[place]))[:most]:
         room -= layout.size(layout.tables[place])
         if room < 0:

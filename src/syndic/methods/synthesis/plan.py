@@ -7,6 +7,7 @@ from syndic.errors import RefusedError
 from syndic.kernel import (
     ALIGNED,
     GROUPS,
+    PARTNERS,
     Disclosure,
     Plan,
     Resources,
@@ -128,8 +129,8 @@ class SynthesisPlan(Plan):
         grouped = question.grouping(domain).domain_of_groups
         if self.reach and not self.reach.takes(question.number, question.tables, grouped, parity=question.parity):
             raise RefusedError(
-                f"round {question.number}: a table is of columns that no group has at {few_parties(self.reach.groups)}, "
-                "or has a side of one value, or those across parties take more traffic than the study allows"
+                f"round {question.number}: a table is of columns that no group has at {few_parties(self.reach.groups)},"
+                " or has a side of one value, or those across parties take more traffic than the study allows"
             )
 
     def events(self, party: str) -> tuple[Event, ...]:
@@ -150,9 +151,10 @@ class SynthesisPlan(Plan):
         masked = parties * graph.neighbours * typical * 2e-8 if graph else 0.0
         traffic = sum(room.traffic for room in size.rooms)
         fitting = 1.5e-6 * size.model_cells + columns**2 / 600 + 6e-8 * traffic
-        steps = len(self.rounds) - 2 + (STAGES if self.servers else 0) if self.reach else 1
+        steps, products = len(self.rounds) - 2 if self.reach else 1, 1 + self.coins
         # the second product, of coins, has the steps of the first
-        steps += sum(name.startswith("product") for name in self.rounds) if self.coins else 0
+        steps += self.coins * sum(name.startswith("product") for name in self.rounds)
+        steps += STAGES * products if self.servers else 0
         return Resources(
             memory_bytes=size.memory_bytes,
             expected_bytes=size.expected_bytes,
@@ -197,8 +199,10 @@ class SynthesisPlan(Plan):
         crossed = f"tables across parties take at most {traffic / 1e6:,.1f} MB in all" if self.shared else ""
         alone = f"the standard deviation of a table that one party counts is {least:.2g} times that"
         if self.coins:
+            most = self.account.colluding == 1 and max(group.partners for group in self.reach.groups) > PARTNERS
+            few = "two or three parties" if most else "two parties"
             alone += (
-                f", and that of tables of two parties, whose coins take at most {self.reach.coin_traffic / 1e6:,.1f} "
+                f", and that of tables of {few}, whose coins take at most {self.reach.coin_traffic / 1e6:,.1f} "
                 "MB a round, some 4 % more or up to that of all others where counts have little noise"
             )
         return (f"{alone}; {crossed}" if crossed else alone,)
@@ -260,7 +264,7 @@ class SynthesisPlan(Plan):
                 f"people in more than {unit.parties} of the groups" if self.shared else beyond_unit(unit),
                 *masks,
                 *((*of_products(proven=self._proven, servers=self.servers), ALIGNED) if self.shared else ()),
-                *((_COINS_SHOWN,) if self.coins else ()),
+                *((_COINS_SHOWN,) if self.coins and not self.servers else ()),
                 *((of_coordinator(self.account.parties - self.account.colluding),) if self.coordinator_noise else ()),
                 *((_LACKING,) if self.reach and some_lack(self.reach.groups, self.terms.schema.names) else ()),
                 "the columns, bounds, labels and people, and which combinations of values were declared impossible: "

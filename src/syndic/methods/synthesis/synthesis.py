@@ -163,10 +163,11 @@ class Synthesis(ProductSteps, tag="synthesis"):
                 "where parties hold different columns, numbers of people are public and all parties answer: set "
                 'neighbours = "replace", rows = 1 and missing = 0, and name at least two parties'
             )
-        dealt = shared_people(terms) and not self.servers and self.colluding > 0
-        proven = adversary_of(self.adversary, self.colluding) == "active"
+        shared = shared_people(terms) and self.colluding > 0
+        dealt, proven = shared and not self.servers, adversary_of(self.adversary, self.colluding) == "active"
         # one row at one group of people: it moves two counts of a table by one each
-        tossed = dealt and proven and terms.unit.rows == terms.unit.parties == terms.unit.scale == parts_of(groups) == 1
+        single = terms.unit.rows == terms.unit.parties == terms.unit.scale == parts_of(groups) == 1
+        tossed = shared and proven and single
         parities = share_of_parities(
             terms, groups, colluding=self.colluding, apart=apart, coins=tossed and len(groups) == 1
         )
