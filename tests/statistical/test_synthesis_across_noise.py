@@ -15,8 +15,8 @@ from scipy import stats
 from support import charges, synthesis_across
 from syndic import Study
 from syndic.data import Table, open_source
-from syndic.methods.layout import TableNoise
 from syndic.methods.synthesis.result import SyntheticTable
+from syndic.methods.table_noise import TableNoise
 from syndic.noise import FineGaussianShare
 from syndic.privacy import GaussianEvent
 from syndic.study import simulate

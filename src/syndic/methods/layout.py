@@ -18,15 +18,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, final
 
 import numpy as np
-from msgspec import UnsetType
 from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from syndic.data import Coded, Domain
-from syndic.errors import InputError
 from syndic.kernel import Group, Party, Terms, parts_of
 from syndic.kernel.cut import Sides
 from syndic.methods.onehot import completed, hot_rows
@@ -37,8 +35,6 @@ from syndic.mpc.proof import POINTS
 from syndic.mpc.ring import Residues
 from syndic.mpc.servers import Columns, ServedProduct
 from syndic.mpc.triple import ProductSizes, product_sizes
-from syndic.privacy import Event
-from syndic.random import Randomness
 
 Names = tuple[str, ...]
 CountTables = Callable[[Sequence[Names]], Sequence[NDArray[np.int64]]]
@@ -46,17 +42,7 @@ CountTables = Callable[[Sequence[Names]], Sequence[NDArray[np.int64]]]
 Parts = tuple[tuple[int, int], ...]
 """For numbers that follow from tables, in order: the place of a table, and how many follow from it."""
 
-COORDINATOR: Final = ""
-"""Stands for the coordinator among the names of those who share noise."""
-
 _CHUNK_BYTES: Final = 1 << 24
-
-
-class Drawn(Protocol):
-    """Integer noise."""
-
-    def draw(self, shape: int, randomness: Randomness) -> NDArray[np.int64]:
-        """Return independent draws."""
 
 
 @final
@@ -237,11 +223,12 @@ class TableLayout:
 
     def _served(self, made: SecureProduct, servers: tuple[str, ...]) -> SecureProduct:
         """Return a product by servers, who also multiply for tables of more than two parties."""
+        people = {name: group.people for group in self.groups for name in group.parties}
         return ServedProduct(
             **asdict(made),
             servers=servers,
             beyond={pair: self._beyond(pair) for pair in self.across},
-            people={pair: self.group(pair[0]).people for pair in self.across},
+            people=people,
             signs=self.parity,
         )
 
@@ -372,50 +359,8 @@ def _first_sides(one: Cross) -> tuple[Names, ...]:
     return (one.left, one.right) if one.others else ()
 
 
-def noise_shares(terms: Terms, *, coordinator: bool | UnsetType, dealt: bool) -> int:
-    """Return how many roles share the noise of counts: the parties and, if the study says so, the coordinator.
-
-    `dealt`: whether the coordinator deals the triples of products, and so is trusted to collude with no party; and
-    whether a party counts as colluding. With p shares, of which any p - colluding are enough, a party subtracts its own
-    share and the coordinator its own. Together they subtract two.
-
-    Raises:
-        InputError: if the coordinator's share would be counted on where it may collude.
-    """
-    if coordinator and not dealt:
-        raise InputError(
-            "coordinator_noise: the coordinator may share the noise only where it is trusted to collude with no party: "
-            "parties of a group count tables together, colluding is at least 1, and there are no servers. Leave it out"
-        )
-    return len(terms.parties) + bool(coordinator)
-
-
 def same_people(terms: Terms, holders: Mapping[str, str]) -> tuple[Group, ...]:
     """Return the one group of a vertical study, given which party has each column."""
     parties = tuple(dict.fromkeys(holders.values()))
     read_from = {name: (party,) for name, party in holders.items()}
     return (Group(name="all", parties=parties, people=terms.parties[0].people or 1, read_from=read_from),)
-
-
-@final
-@dataclass(frozen=True)
-class TableNoise:
-    """One copy of noise over all parties: a share where several count a table, the whole noise where one does.
-
-    `shared` and `own` mark these counts; a count that another party has alone gets no noise here. Each noise has at
-    least what `event` charges, which covers all tables together.
-    """
-
-    event: Event
-    share: Drawn
-    whole: Drawn
-    shared: NDArray[np.bool_]
-    own: NDArray[np.bool_]
-    scale: int = 1
-
-    def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        """Return the values with their noise, in units of 1 / `scale`."""
-        noisy = values * self.scale
-        for noise, marked in ((self.share, self.shared), (self.whole, self.own)):
-            noisy[marked] += noise.draw(int(marked.sum()), randomness)
-        return noisy

@@ -106,6 +106,9 @@ class ServedCoins(_Tossed, ServedProduct, kw_only=True):
     noise: BinomialNoise
 
 
+Coins = CoinProduct | ServedCoins
+
+
 def coin_product(
     label: str,
     noise: BinomialNoise,
@@ -113,7 +116,7 @@ def coin_product(
     field: Residues,
     chunk_bytes: int = CHUNK_BYTES,
     servers: tuple[str, ...] = (),
-) -> CoinProduct | ServedCoins:
+) -> Coins:
     """Return the product for noise on so many values of each pair, added up in the field.
 
     Coins are always proven: one party could else enter numbers for which most of the other's coins cancel.

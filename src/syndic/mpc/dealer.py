@@ -24,7 +24,8 @@ from syndic.mpc.product_messages import (
     ServerTurn,
     partners_of,
 )
-from syndic.mpc.servers import VERIFIERS, ServedProduct, digest_of
+from syndic.mpc.server_checks import digest_of
+from syndic.mpc.servers import VERIFIERS, ServedProduct
 from syndic.mpc.triple import Stock, dealt_half
 
 Sealed = Mapping[str, Mapping[str, bytes]]

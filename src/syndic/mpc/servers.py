@@ -11,12 +11,13 @@ noise, masks and opening are as there; a third party has none. After Ben-Or, Gol
 *Proof* that rows are one-hot (`syndic.mpc.proof`). Servers 1 and 2 are verifiers, so that one of them is honest. Each
 draws a challenge; the party proves its rows to each, in shares like those of the rows. A verifier then draws a point,
 and all servers send it their answers F, H and O for it. They are linear in the shares: it refuses unless all are on a
-line whose value at 0 holds. *Order*: a verifier sees digests of all shares before its challenge, and of all proofs
-before its point, which it tells servers in private together with these digests; a server answers for these only. So
-whatever the coordinator delivers late or twice was fixed before. *One point*: servers tell each other which point each
-verifier asked for before they answer. A verifier has a share itself, so one answer gives it f at a point; f at two
-points would give a combination of rows that no mask hides. Digests cover the key of the sender, since the cipher
-does not commit to it. The party seals the challenges with its proof: a verifier that asks for others is refused.
+line whose value at 0 holds. A false row passes with a chance of 2^-60. *Order*: a verifier sees digests of all shares
+before its challenge, and of all proofs before its point, which it tells servers in private together with these digests;
+a server answers for these only. So whatever the coordinator delivers late or twice was fixed before. *One point*:
+servers tell each other which point each verifier asked for before they answer. A verifier has a share itself, so one
+answer gives it f at a point; f at two points would give a combination of rows that no mask hides. Digests cover the key
+of the sender, since the cipher does not commit to it. The party seals the challenges with its proof: a verifier that
+asks for others is refused.
 
 *One line.* Two honest servers always have two points of a line; three may not. Then what opens would be off by a share
 that neither party nor lying server knows, and the party could scale it so that a record shows through the noise. Let D
@@ -30,15 +31,13 @@ the noisy products plus shifts that they know. Let server c lie, with party A. T
 line, so a matrix X that was proven. What opens is the product less L(c) times that of the line's values at c, plus what
 c sends: A knows X(c), c knows the others' Y(c) and Z(c), which are uniform. A verifier that lies gets F, H and O at one
 point outside the field: F is uniform by the masks, the others follow. Whether an honest verifier refuses does not
-depend on rows: honest answers are on a line or not by what A made, and any other answer of c is off it. A false row
-passes with a chance of 2^-60.
+depend on rows: honest answers are on a line or not by what A made, and any other answer of c is off it.
 *What breaks it.* Two servers, even if one only looks and the other lies: the second can publish its shares in a shift.
 Without identities in the study a coordinator that forges keys can read all shares.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, groupby
 from math import comb, prod
 from typing import Any, Final
 
@@ -78,6 +77,7 @@ from syndic.mpc.product_messages import (
 )
 from syndic.mpc.ring import Residues
 from syndic.mpc.seal import PublicKeys, seal, unseal
+from syndic.mpc.server_checks import digest_of, on_line, same, same_points, seeds_of
 from syndic.mpc.triple import wanted
 
 VERIFIERS: Final = 2
@@ -91,13 +91,13 @@ class ServedProduct(SecureProduct):
     """A proven product that servers compute; the method's steps are those of `SecureProduct`.
 
     A pair of parties also has shares of tables `beyond` it, of more parties' columns with all levels, after its cells.
-    Of a pair so many rows are `people`; with `signs` a column has two levels, + and -, and what counts is their
+    Of a party so many rows are `people`; with `signs` a column has two levels, + and -, and what counts is their
     product. Servers also answer `product_served`; a method that makes its product during the run passes that step on.
     """
 
     servers: tuple[str, ...] = ()
     beyond: Mapping[Pair, tuple[Columns, ...]] = {}
-    people: Mapping[Pair, int] = {}
+    people: Mapping[str, int] = {}
     signs: bool = False
 
     @property
@@ -114,10 +114,11 @@ class ServedProduct(SecureProduct):
     @property
     def field(self) -> Residues:
         """The field of all shares."""
-        return self.proof(self.provers[0], 0).field
+        assert isinstance(self.sizes.ring, Residues)  # noqa: S101 (rows that servers multiply are proven)
+        return self.sizes.ring
 
     def peers(self, name: str) -> tuple[str, ...]:
-        """Return whose keys a party needs: its partners' and the servers'."""
+        """Return whose keys a party needs."""
         return tuple(dict.fromkeys((*partners_of(self.pairs, name), *self.servers)))
 
     def shape(self, pair: Pair) -> tuple[int, int]:
@@ -135,11 +136,10 @@ class ServedProduct(SecureProduct):
 
     def finished(self, party: Party) -> bool:
         """Return whether a party has multiplied all chunks, and shared as a server."""
-        multiplied, shared = finished(party, self.label), finished(party, f"{self.label} server")
-        chunks, stages = self.sizes.chunks, self._stages(party)
-        return (party.name not in self.provers or multiplied == 2 + 2 * chunks) and (
-            party.name not in self.servers or shared == 1 + len(stages) * chunks
-        )
+        chunks, stages = self.sizes.chunks, len(self._stages(party))
+        multiplied = finished(party, self.label) == 2 + 2 * chunks
+        shared = finished(party, f"{self.label} server") == 1 + stages * chunks
+        return (multiplied or party.name not in self.provers) and (shared or party.name not in self.servers)
 
     def _stages(self, party: Party) -> tuple[str, ...]:
         return _STAGES if party.name in self.servers[:VERIFIERS] else _STAGES[2:4]
@@ -159,7 +159,7 @@ class ServedProduct(SecureProduct):
         matrix = same_rows(self.label, party, chunk, rows(*self.sizes.span(chunk)))
         proof = self.proof(party.name, chunk)
         texts = [message.seed] * len(self.servers)
-        for place, seed in enumerate(_seeds(message.seed)):
+        for place, seed in enumerate(seeds_of(message.seed)):
             fresh = party.key_randomness(f"product proof {place}").bytes(KEY_BYTES)
             parts = self._split(party, chunk, f"proof {place}", proof.prove(matrix, seed, fresh))
             texts = [text + part for text, part in zip(texts, parts, strict=True)]
@@ -285,7 +285,7 @@ class ServedProduct(SecureProduct):
         queries = party.recall(f"{self.label} queries", ServerQueries).queries
         for name in self.servers:
             echo = decode(self._unsealed(party, secrets, chunk, name, message.boxes, "echo"), ServerEcho)
-            if not _same_points(echo.points, queries):
+            if not same_points(echo.points, queries):
                 raise RefusedError(UNPROVEN)
         answers: dict[str, dict[str, bytes]] = {name: {} for name in queries}
         shares = {}
@@ -296,12 +296,12 @@ class ServedProduct(SecureProduct):
             count, width = len(range(*self.sizes.span(chunk))), self.columns(name)
             shares[name] = self._opened(party, name, chunk, "rows", rows, count * width).reshape(count, -1)
             digests = digest_of(key, message.rows[name]), digest_of(key, message.proofs[name])
-            seeds, rest = _seeds(text[: VERIFIERS * KEY_BYTES]), text[VERIFIERS * KEY_BYTES :]
+            seeds, rest = seeds_of(text[: VERIFIERS * KEY_BYTES]), text[VERIFIERS * KEY_BYTES :]
             size = KEY_BYTES if number == 0 else self.field.packed_bytes(proof.length)
             for place, (verifier, query) in enumerate(queries.items()):
                 point = self.field.unpack(entry_of(query.points, name), DEGREE)
                 fixed = [entry_of(each, name) for each in (query.seeds, query.rows, query.proofs)]
-                if not _same(fixed, [seeds[place], *digests]) or not proof.outside(point):
+                if not same(fixed, [seeds[place], *digests]) or not proof.outside(point):
                     raise RefusedError(UNPROVEN)
                 part = rest[place * size : (place + 1) * size]
                 share = self._opened(party, name, chunk, f"proof {place}", part, proof.length)
@@ -326,19 +326,17 @@ class ServedProduct(SecureProduct):
         if cells is None or cells.size:
             yield wanted(self.weighted(left, chunk), right, self.field, cells)
         for first, tables in groupby(self.beyond.get(pair, ()), key=lambda sides: sides[:-1]):
-            matrices = [self._completed(pair, chunk, shares, side) for side in first]
-            last = [self._completed(pair, chunk, shares, sides[-1]) for sides in tables]
+            matrices = [self._completed(chunk, shares, side) for side in first]
+            last = [self._completed(chunk, shares, sides[-1]) for sides in tables]
             ends = list(accumulate(one.shape[1] for one in last[:-1]))
             yield from np.split(joint_product(matrices, np.concatenate(last, axis=1), self.field), ends, axis=1)
 
-    def _completed(
-        self, pair: Pair, chunk: int, shares: Mapping[str, NDArray[Any]], side: tuple[str, slice]
-    ) -> NDArray[Any]:
+    def _completed(self, chunk: int, shares: Mapping[str, NDArray[Any]], side: tuple[str, slice]) -> NDArray[Any]:
         """Return shares of some columns of a party with the level that was not sent, or of the sign of a column."""
         (name, columns), (start, stop) = side, self.sizes.span(chunk)
         share = shares[name][:, columns]
         # rows after a group's last person have no level; a share of what is public is that number itself
-        there = (np.arange(start, stop) < self.people[pair]).astype(np.int64)[:, None]
+        there = (np.arange(start, stop) < self.people[name]).astype(np.int64)[:, None]
         if self.signs:
             return self.field.reduce(2 * share.astype(np.int64) - there)
         return np.hstack([share, self.field.reduce(there - share.sum(axis=1, keepdims=True, dtype=np.int64))])
@@ -355,7 +353,7 @@ class ServedProduct(SecureProduct):
             answers = [self.field.unpack(entry_of(one.packed, name), proof.answer_length) for one in heard]
             first, second, *_ = answers
             start, nothing = self.field.subtract(self.field.add(first, first), second), np.zeros_like(first)
-            if not _on_line(self.field, answers) or not proof.holds(start, nothing):
+            if not on_line(self.field, answers) or not proof.holds(start, nothing):
                 raise RefusedError(UNPROVEN)
         return Served(seeds={}, boxes={})
 
@@ -394,40 +392,6 @@ class ServedProduct(SecureProduct):
             return self.field.unpack(text, count)
         check_seed(text)
         return self._drawn(party, prover, chunk, what, text, count)
-
-
-def servers_of(product: SecureProduct) -> tuple[str, ...]:
-    """Return the servers of a product; none if a dealer makes it."""
-    return product.servers if isinstance(product, ServedProduct) else ()
-
-
-def digest_of(key: bytes, box: bytes) -> bytes:
-    """Return the digest of what a party sealed, and of its public key: one box may open under two keys."""
-    return hashlib.sha256(context("served", key, box)).digest()
-
-
-def _same(fixed: list[bytes], found: list[bytes]) -> bool:
-    """Return whether a verifier asks for the challenge of the proof, and for shares that it knew of beforehand."""
-    return fixed == found
-
-
-def _same_points(echo: Mapping[str, Mapping[str, bytes]], queries: Mapping[str, ServerQuery]) -> bool:
-    """Return whether verifiers asked another server for the same points."""
-    return echo == {name: query.points for name, query in queries.items()}
-
-
-def _on_line(field: Residues, answers: Sequence[NDArray[Any]]) -> bool:
-    """Return whether all answers are on one line, which two honest servers fix."""
-    slope, *slopes = (field.subtract(later, one) for one, later in pairwise(answers))
-    return all(np.array_equal(slope, other) for other in slopes)
-
-
-def _seeds(seed: bytes) -> list[bytes]:
-    """Return the challenges of both verifiers."""
-    found = [seed[:KEY_BYTES], seed[KEY_BYTES:]]
-    for one in found:
-        check_seed(one)
-    return found
 
 
 def _secrets(product: ServedProduct, party: Party, keys: Mapping[str, bytes], names: Sequence[str]) -> dict[str, bytes]:

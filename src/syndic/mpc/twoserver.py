@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Nothing, Party, Session, SubProtocol, step
-from syndic.mpc.coins import CoinProduct, coin_product
+from syndic.mpc.coins import Coins, coin_product
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.key import KEY_BYTES, KeyPair, PublicKey, agree_with, key_pair
 from syndic.mpc.mask import expand
@@ -101,7 +101,7 @@ class TwoServers(SubProtocol):
         return field_for(self.largest // 2 + self.noise.reach + 1)
 
     @property
-    def product(self) -> CoinProduct:
+    def product(self) -> Coins:
         """The secure product of the servers' coins."""
         return coin_product("noise", self.noise, {self.servers: self.dimension}, self.field)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from syndic.methods.layout import TableNoise
 from syndic.methods.synthesis.account import RoundNoise
+from syndic.methods.table_noise import TableNoise
 from syndic.mpc.coins import _Tossed
 from syndic.random import Randomness
 

@@ -18,11 +18,11 @@ from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel import Call, Group, decode, encode
 from syndic.kernel.view import told
 from syndic.methods import Synthesis
-from syndic.methods.layout import TableNoise
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.rounds import Answer
 from syndic.methods.synthesis.size import _counts_sets
+from syndic.methods.table_noise import TableNoise
 from syndic.model.markov import Grouping
 from syndic.mpc.product_messages import ProductStart
 from syndic.report import About, healthdcat

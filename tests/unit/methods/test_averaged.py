@@ -18,10 +18,11 @@ from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.describe.result import DescribeResult
 from syndic.methods.estimate.plan import EstimatePlan
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
-from syndic.methods.layout import TableLayout, TableNoise
+from syndic.methods.layout import TableLayout
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
+from syndic.methods.table_noise import TableNoise
 from syndic.noise import GaussianShare, LaplaceShare, SkellamShare
 from syndic.noise.gaussian import DiscreteGaussian
 from syndic.study import Release, plan

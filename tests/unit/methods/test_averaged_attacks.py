@@ -13,9 +13,9 @@ from syndic import Study, simulate
 from syndic.errors import InputError
 from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
-from syndic.methods.layout import COORDINATOR, TableNoise
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
+from syndic.methods.table_noise import COORDINATOR, TableNoise
 from syndic.noise import GaussianShare
 from syndic.noise.gaussian import DiscreteGaussian
 from syndic.study import plan

@@ -17,7 +17,7 @@ from syndic import Study, simulate
 from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.describe.opened import Block, Readings
 from syndic.methods.describe.result import DescribeResult
-from syndic.methods.layout import TableNoise
+from syndic.methods.table_noise import TableNoise
 from syndic.mpc.ring import Residues
 from syndic.noise import GaussianShare
 from syndic.noise.gaussian import DiscreteGaussian

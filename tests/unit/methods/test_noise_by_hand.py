@@ -16,12 +16,12 @@ from syndic import Study, simulate
 from syndic.kernel import Party, Session
 from syndic.methods import Synthesis
 from syndic.methods.histogram.tables import MarginalTables
-from syndic.methods.layout import COORDINATOR
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.synthesis.cut import CutRound
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable
+from syndic.methods.table_noise import COORDINATOR
 from syndic.privacy import ConcentratedEvent, GaussianEvent, PureEvent
 from syndic.random import SimulationRandomness
 

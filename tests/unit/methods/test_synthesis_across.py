@@ -17,11 +17,11 @@ from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Call, Reply, Session, answer, decode, encode
 from syndic.methods import Synthesis
-from syndic.methods.layout import TableNoise
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.methods.synthesis.rounds import Answer
+from syndic.methods.table_noise import TableNoise
 from syndic.privacy import GaussianEvent, gaussian_epsilon, mu_squared_for, shown
 from syndic.runtime import Local
 from syndic.study import simulate

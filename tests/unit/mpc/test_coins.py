@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
 from syndic.kernel import decode, encode
-from syndic.mpc.coins import CHUNK_BYTES, CoinProduct, ServedCoins, coin_product
+from syndic.mpc.coins import CHUNK_BYTES, CoinProduct, Coins, coin_product
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.product_messages import UNPROVEN, Pair, ProductInbox, ProductOpening, ProductStart
 from syndic.mpc.ring import Residues, field_for
-from syndic.mpc.servers import servers_of
 from syndic.mpc.triple import Stock
 from syndic.noise.binomial import BinomialNoise, binomial_of
 from syndic.random import SimulationRandomness
@@ -63,10 +62,10 @@ class Table:
 
     study = "study"
 
-    def __init__(self, product: CoinProduct | ServedCoins, seed: int = 3, lie: Lie = lambda *given: given[2]) -> None:
+    def __init__(self, product: Coins, seed: int = 3, lie: Lie = lambda *given: given[2]) -> None:
         self.product, self.lie = product, lie
         self.randomness = SimulationRandomness(seed, "dealer")
-        self.parties = {name: Tosser(name, seed) for name in (*product.groups, *servers_of(product))}
+        self.parties = {name: Tosser(name, seed) for name in (*product.groups, *getattr(product, "servers", ()))}
         self.sent: list[tuple[str, str, Any]] = []
         self.heard: list[tuple[str, str, Any]] = []
 
@@ -140,7 +139,7 @@ def made(
     *,
     chunk_bytes: int = CHUNK_BYTES,
     servers: tuple[str, ...] = (),
-) -> CoinProduct | ServedCoins:
+) -> Coins:
     return coin_product("noise", noise, values, field, chunk_bytes, servers)
 
 

@@ -18,6 +18,7 @@ from products import carrier_of, coordinate, counted, product_of, study_of, tabl
 from support import THREE_VERTICAL, _across, across_study, open_nodes, vertical_study
 from syndic import Study
 from syndic.errors import InputError, RefusedError
+from syndic.methods import Marginals
 from syndic.methods.layout import TableLayout
 from syndic.mpc import servers
 from syndic.mpc.extension import DEGREE, Extension
@@ -26,7 +27,8 @@ from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import KeptPair, KeptShare, ProductTurn, Served, ServerTurn
 from syndic.mpc.proof import OneHotProof
 from syndic.mpc.seal import seal, unseal
-from syndic.mpc.servers import ServedProduct, digest_of
+from syndic.mpc.server_checks import digest_of
+from syndic.mpc.servers import ServedProduct
 from syndic.runtime import Local
 from syndic.study.run import run_study
 
@@ -79,8 +81,8 @@ def study(request: pytest.FixtureRequest) -> Study:
 
 
 def servers_of(study: Study) -> tuple[str, ...]:
-    found: tuple[str, ...] = study.protocol.servers  # type: ignore[union-attr]
-    return found
+    assert isinstance(study.protocol, Marginals)
+    return study.protocol.servers
 
 
 def refused(study: Study, lie: Any = None) -> bool:
@@ -239,7 +241,7 @@ def test_a_server_that_answers_so_that_bad_rows_of_a_friend_hold(
     monkeypatch.setattr(OneHotProof, "answer", lying)
     monkeypatch.setattr(ServedProduct, "_answer", serving)
     if weak:
-        monkeypatch.setattr(servers, "_on_line", lambda *_: True)
+        monkeypatch.setattr(servers, "on_line", lambda *_: True)
     assert refused(study) != weak
 
 
@@ -277,7 +279,7 @@ def test_a_share_that_is_made_after_the_challenge(
         return msgspec.structs.replace(message, **{what: {**getattr(message, what), "p0": again}})
 
     if weak:
-        monkeypatch.setattr(servers, "_same", lambda *_: True)
+        monkeypatch.setattr(servers, "same", lambda *_: True)
     carrier = Carrier(FOUR, late)
     assert ends(FOUR, carrier) != weak
     assert ("check" in carrier.stages) == weak
@@ -300,7 +302,7 @@ def test_a_verifier_that_asks_for_another_challenge_than_the_proofs(
         return msgspec.structs.replace(message, seed=b"o" * 32 + message.seed[32:])
 
     if weak:
-        monkeypatch.setattr(servers, "_same", lambda *_: True)
+        monkeypatch.setattr(servers, "same", lambda *_: True)
     carrier = Carrier(study, other)
     # the proof is of the challenge that p0 was told: servers use that one, so it holds
     assert ends(study, carrier) != weak
@@ -338,7 +340,7 @@ def test_a_verifier_that_asks_two_servers_for_two_points(
     monkeypatch.setattr(ServedProduct, "_query", lying)
     monkeypatch.setattr(ServedProduct, "_check", looking)
     if weak:
-        monkeypatch.setattr(servers, "_same_points", lambda *_: True)
+        monkeypatch.setattr(servers, "same_points", lambda *_: True)
     assert refused(study) != weak
     assert bool(seen) == weak
 
@@ -450,7 +452,7 @@ def test_a_share_off_the_line_for_one_honest_server_would_show_a_record(
     if not weak:
         assert refused(FOUR)
         return
-    monkeypatch.setattr(servers, "_on_line", lambda *_: True)
+    monkeypatch.setattr(servers, "on_line", lambda *_: True)
     multiply = ServedProduct._multiply
 
     def looking(self: ServedProduct, party: Any, chunk: int, shares: Any) -> None:

@@ -53,8 +53,9 @@ from syndic.kernel import (
 from syndic.kernel.cut import check_servers, few_parties, partners_with
 from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share, share_of
 from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, read_marginals
-from syndic.methods.layout import COORDINATOR, Names, TableLayout, layout_of, noise_shares
+from syndic.methods.layout import Names, TableLayout, layout_of
 from syndic.methods.product_steps import ProductSteps
+from syndic.methods.table_noise import COORDINATOR, noise_shares
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import SumGraph, sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked, Total

@@ -31,10 +31,11 @@ from syndic.kernel import (
 )
 from syndic.kernel.cut import averaged_in_words, copies
 from syndic.kernel.disclosure import of_coordinator, units_of, without_coordinator
-from syndic.methods.layout import Drawn, Parts, TableLayout, TableNoise
+from syndic.methods.layout import Parts, TableLayout
+from syndic.methods.table_noise import Drawn, TableNoise
 from syndic.mpc.masked_sum import MaskedSum
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.servers import STAGES, servers_of
+from syndic.mpc.servers import STAGES, ServedProduct
 from syndic.noise import DiscreteGaussian, GaussianShare, LaplaceShare, SkellamShare
 from syndic.noise.shares import LEAST_VARIANCE
 from syndic.privacy import Cost, Event, rho_for
@@ -216,7 +217,7 @@ class MarginalsPlan(Plan):
 
     @property
     def _served(self) -> tuple[str, ...]:
-        return servers_of(self.product) if self.product else ()
+        return self.product.servers if isinstance(self.product, ServedProduct) else ()
 
     @property
     def disclosure(self) -> Disclosure:

@@ -13,7 +13,7 @@ from syndic.data.coding import Coding, Feature
 from syndic.document import exact
 from syndic.errors import InputError
 from syndic.kernel import Group, Message, Terms, strictest_mu_squared
-from syndic.methods.layout import TableNoise
+from syndic.methods.table_noise import TableNoise
 from syndic.model.gram.matrix import halved_sensitivity_squared, places_of, sensitivity_squared, squares_of
 from syndic.model.gram.rows import MOST_BITS, Clip, clip_of
 from syndic.model.gram.scaling import Scale, Scaling, scaling_of

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.kernel import Group, Party, Terms, covered
-from syndic.methods.layout import CountTables, Names, TableLayout, TableNoise, layout_of, traffic_of
+from syndic.methods.layout import CountTables, Names, TableLayout, layout_of, traffic_of
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.measure import Question, RoundLimits
 from syndic.methods.synthesis.size import Size, most_rows
+from syndic.methods.table_noise import TableNoise
 from syndic.model.markov import Adaptive
 from syndic.model.markov.counts import Room
-from syndic.mpc.coins import CHUNK_BYTES, CoinProduct, ServedCoins, coin_product
+from syndic.mpc.coins import CHUNK_BYTES, Coins, coin_product
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import Pair
@@ -56,7 +57,7 @@ class CutRound:
     share: RoundNoise
     whole: RoundNoise
     ring: Integers
-    coins: CoinProduct | ServedCoins | None = None
+    coins: Coins | None = None
     tossed: Mapping[Pair, tuple[int, ...]] = field(default_factory=dict)
 
     @property

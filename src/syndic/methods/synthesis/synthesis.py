@@ -58,7 +58,7 @@ from syndic.kernel import (
     step,
 )
 from syndic.kernel.cut import check_servers, copies, partners_with
-from syndic.methods.layout import COORDINATOR, Names, noise_shares
+from syndic.methods.layout import Names
 from syndic.methods.product_steps import ProductSteps
 from syndic.methods.synthesis.account import RoundNoise, account_of
 from syndic.methods.synthesis.cut import CutReach, coin_traffic, limit_traffic, most_held
@@ -68,6 +68,7 @@ from syndic.methods.synthesis.result import SyntheticTable, draw_synthesis, read
 from syndic.methods.synthesis.rounds import Answer, Opened, RoundCounts
 from syndic.methods.synthesis.size import check_choices, choosing, share_of_parities, size_of
 from syndic.methods.synthesis.zeros import Zeros
+from syndic.methods.table_noise import COORDINATOR, noise_shares
 from syndic.model.markov import Grouping
 from syndic.model.markov.measurement import UNKNOWN
 from syndic.model.markov.parity import parity_sums
