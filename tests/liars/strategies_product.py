@@ -89,10 +89,10 @@ PRODUCT: Final = (
         "does not have one public key for each",
     ),
     Strategy(
-        "synthesis, three servers",
+        "synthesis, four servers",
         "ask a server whose rows are not multiplied for rows",
-        before("product_served", early("product_masked", ProductTurn(chunk=0, keys={})), "p2"),
-        "no rows of p2 are multiplied",
+        before("product_served", early("product_masked", ProductTurn(chunk=0, keys={})), "p3"),
+        "no rows of p3 are multiplied",
     ),
     Strategy(
         TABLES,

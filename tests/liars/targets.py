@@ -27,6 +27,7 @@ THREE: Final = (
     VERTICAL.replace('["colour", "age"]', '["colour"]')
     + f'[[parties]]\nname = "p2"\npeople = {PEOPLE}\ncolumns = ["age"]\n'
 )
+FOUR: Final = THREE + f'[[parties]]\nname = "p3"\npeople = {PEOPLE}\ncolumns = ["colour"]\n'
 GROUPED: Final = "".join(
     f'[[parties]]\nname = "p{place}"\npeople = {PEOPLE}\ngroup = "g{place // 2}"\ncolumns = {held}\n'
     for place, held in enumerate(2 * ('["colour", "age"]', '["score"]'))
@@ -187,9 +188,9 @@ def targets() -> Mapping[str, Target]:
         _vertical("estimate, across", 'column = "age"\nfamily = { kind = "poisson" }'),
         _vertical("survival, across", 'time = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]'),
         _vertical(
-            "synthesis, three servers",
-            'model_cells = 60\nservers = ["p0", "p1", "p2"]\nkeep = [["colour", "score"]]',
-            parties=THREE,
+            "synthesis, four servers",
+            'model_cells = 100\nservers = ["p0", "p1", "p2", "p3"]\nkeep = [["colour", "score", "age"]]',
+            parties=FOUR,
         ),
         _vertical("synthesis, across", 'model_cells = 60\nkeep = [["colour", "score"]]'),
         _vertical("gram, by bounds", "scaling = 0.0"),

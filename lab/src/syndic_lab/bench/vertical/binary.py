@@ -12,7 +12,7 @@ import pyarrow as pa
 from syndic.data import Schema
 from syndic_lab.bench.model.synthesis_data import Coded
 from syndic_lab.bench.row import Row
-from syndic_lab.bench.vertical.run import of_table
+from syndic_lab.bench.vertical.run import of_servers, of_table
 
 PEOPLE: Final = 21_574
 COLUMNS: Final = 16
@@ -38,3 +38,5 @@ def of_binary(seeds: Sequence[int], parties: Sequence[int]) -> Iterator[Row]:
     """Yield the figures of one factor behind all columns, and of one for each half."""
     for number in (1, 2):
         yield from of_table(factors(number), seeds, parties)
+        if max(parties) > 3:
+            yield from of_servers(factors(number), seeds, max(parties))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -49,9 +49,19 @@ def of_table(data: Coded, seeds: Sequence[int], parties: Sequence[int], epsilon:
 
 def of_trusting(data: Coded, seeds: Sequence[int]) -> Iterator[Row]:
     """Yield what parties reach that trust each other with half of the noise."""
+    return _with_options(data, seeds, 2, "partners trusted", colluding=0)
+
+
+def of_servers(data: Coded, seeds: Sequence[int], parties: int) -> Iterator[Row]:
+    """Yield what parties reach of whom three, or four, multiply in place of the coordinator."""
+    for number in (3, 4):
+        yield from _with_options(data, seeds, parties, f"{number} servers", servers=("p0", "p1", "p2", "p3")[:number])
+
+
+def _with_options(data: Coded, seeds: Sequence[int], parties: int, title: str, **options: Any) -> Iterator[Row]:
     trusted = [curator(data, EPSILON, seed) for seed in seeds]
-    found = [vertical(data, EPSILON, seed, 2, colluding=0) for seed in seeds]
-    yield from _ratios(f"{data.name}, epsilon {EPSILON}, 2 parties, partners trusted", found, trusted)
+    found, row = [vertical(data, EPSILON, seed, parties, **options) for seed in seeds], f"{parties} parties, {title}"
+    yield from _ratios(f"{data.name}, epsilon {EPSILON}, {row}", found, trusted)
 
 
 def of_cuts(data: Coded, seeds: Sequence[int]) -> Iterator[Row]:
