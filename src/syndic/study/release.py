@@ -15,6 +15,7 @@ from syndic.data import ReleasedTable
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import Exchange, Method, Result, covered, groups_of
+from syndic.kernel.cut import partners_with
 from syndic.methods.comparison.glued import GluedNote, reliability_of_glued
 from syndic.methods.histogram.homm import HommPlan, MergedTable
 from syndic.methods.histogram.homm_expected import reliability_of_grid
@@ -117,7 +118,8 @@ class Release:
         if isinstance(result, SyntheticTable):
             # nobody knows whose rows are missing
             public = rows is not None and getattr(study.protocol, "missing", 0) == 0
-            found, groups = measured_by_model(result, public=public, repeated=repeated), groups_of(study)
+            found = measured_by_model(result, public=public, repeated=repeated)
+            groups = groups_of(study, partners_with(getattr(study.protocol, "servers", ())))
             everybody = sum(group.people for group in groups)
             # a table of a part of the people, scaled up, says less than its counts, and nothing of the rest
             tables = tuple(one for one in found.tables if covered(groups, one.names) == everybody)

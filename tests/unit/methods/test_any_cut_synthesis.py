@@ -85,6 +85,23 @@ def test_without_noise_every_table_is_the_count_of_all_people(more: str) -> None
     assert len(result.table) == 280
 
 
+FIVE = {"p": ("north", "a"), "q": ("north", "bc"), "r": ("north", "d"), "s": ("south", "abc"), "t": ("south", "d")}
+TRIPLES = 'keep = [["d", "a", "b"], ["a", "c", "d"]]\nservers = ["t", "q", "p", "r"]'
+
+
+@pytest.mark.usefixtures("silent")
+def test_four_servers_count_tables_of_three_parties_of_which_questions_may_be_asked() -> None:
+    agreed = study(FIVE, TRIPLES)
+    release: Any = simulate(agreed, sources(FIVE), seed=1)
+    asked = [(one, names) for one in release.result.note.rounds for names in one.tables]
+    assert {frozenset("abd"), frozenset("acd")} <= {frozenset(names) for _, names in asked}
+    for (question, names), opened in zip(asked, release.result.tables, strict=True):
+        assert opened.values.tolist() == counted(agreed, question, names, "north", "south").tolist()
+    assert {len(one.names) for one in release.measured.tables} >= {3}
+    assert plan(agreed).uncovered == ()
+    assert len(plan(study(FIVE, 'keep = [["d", "a", "b"]]')).uncovered) == 1
+
+
 @pytest.mark.usefixtures("silent")
 def test_people_whom_a_table_lacks_count_as_the_others_do() -> None:
     held = {**HELD, "r": ("south", "a")}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from organisations import COORDINATOR, agreed_nodes, homes_for
 from products import carrier_of, coordinate, counted, product_of, study_of, tables
-from support import THREE_VERTICAL, _across, across_study, open_nodes, vertical_study
+from support import CASES, THREE_VERTICAL, Case, _across, across_study, open_nodes, vertical_study
 from syndic import Study
 from syndic.errors import InputError, RefusedError
 from syndic.methods import Marginals
@@ -167,8 +167,15 @@ def test_organisations_run_a_study_and_are_told_who_can_read_rows(tmp_path: Path
     assert "coordinator and one party" not in text
 
 
-def test_a_synthesis_multiplies_by_servers(tmp_path: Path) -> None:
-    case = _across("synthesis", across_study("synthesis", f"{SERVED}\nmodel_cells = 60", parties=THREE_VERTICAL))
+@pytest.mark.parametrize(
+    "case",
+    [
+        _across("synthesis", across_study("synthesis", f"{SERVED}\nmodel_cells = 60", parties=THREE_VERTICAL)),
+        next(case for case in CASES if case.name == "synthesis four servers"),
+    ],
+    ids=["three", "four"],
+)
+def test_a_synthesis_multiplies_by_servers(case: Case, tmp_path: Path) -> None:
     nodes = open_nodes(case, tmp_path, seed=3)
     release = run_study(case.study, Local(nodes), seed=3)
     assert {one.step for one in release.transcript} - {"ready"} == set(case.study.plan.rounds)
