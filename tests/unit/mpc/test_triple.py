@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from syndic.errors import InputError
-from syndic.mpc.limb import matrix_product
+from syndic.mpc.limb import joint_product, matrix_product
 from syndic.mpc.ring import Integers, Residues, Ring, field_for
 from syndic.mpc.triple import (
     ProductSizes,
@@ -62,6 +62,20 @@ def test_products_are_exact_in_every_field(prime: int, bound: int) -> None:
         found = matrix_product(left, right, field, bound=bound)
         assert found.dtype == field.dtype
         assert found.tolist() == slow_product(left, right, prime)
+
+
+@pytest.mark.parametrize("prime", [131041, 8388593, 268435361])
+@pytest.mark.parametrize("widths", [(2,), (3, 2), (40, 30), (2, 3, 2)])
+def test_sums_of_products_of_several_columns_are_exact(prime: int, widths: tuple[int, ...]) -> None:
+    field, generator = Residues(prime), np.random.default_rng(prime)
+    *matrices, last = (field.reduce(generator.integers(0, prime, (900, width))) for width in (*widths, 3))
+    matrices[0][:, 0], last[:, 0] = prime - 1, prime - 1
+    joint = matrices[0].astype(object)
+    for one in matrices[1:]:
+        joint = (joint[:, :, None] * one.astype(object)[:, None, :]).reshape(len(joint), -1)
+    found = joint_product(matrices, last, field)
+    assert found.dtype == field.dtype
+    assert found.tolist() == (joint.T @ last.astype(object) % prime).tolist()
 
 
 def test_the_last_and_largest_sums_that_single_precision_holds() -> None:
