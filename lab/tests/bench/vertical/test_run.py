@@ -1,16 +1,19 @@
 """`bench vertical`: columns are cut into parties, bytes are counted once, and figures stand beside the curator's."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from made import made_table
 
+from syndic.data import Schema
 from syndic.kernel import Exchange
+from syndic.methods import Synthesis
 from syndic_lab.bench.model.synthesis_data import Coded
 from syndic_lab.bench.vertical import binary
 from syndic_lab.bench.vertical import plan as vertical_plan
 from syndic_lab.bench.vertical.binary import factors, of_binary
 from syndic_lab.bench.vertical.run import of_cuts, of_processes, of_table
-from syndic_lab.bench.vertical.runs import cut, grid_of, held_by, sent_once, vertical
+from syndic_lab.bench.vertical.runs import cut, grid_of, held_by, made_by, sent_once, study_of, vertical
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5, "e": 3}
 
@@ -65,6 +68,18 @@ def test_binary_columns_follow_one_factor_or_one_for_each_half() -> None:
         across = related[:8, 8:]
         assert related[0, 1:8].min() > 0.1
         assert (across.min() > 0.1) if number == 1 else (np.abs(across).max() < 0.1)
+
+
+@pytest.mark.parametrize("number", [3, 4])
+def test_four_servers_find_what_only_three_parties_columns_show(number: int) -> None:
+    draws = np.random.default_rng(1)
+    codes = {name: draws.integers(0, 2, 3000) for name in "abcde"}
+    codes["e"] = codes["a"] ^ codes["c"] ^ (draws.random(3000) < 0.1)
+    data = Coded("exclusive or", Schema.from_domain(dict.fromkeys(codes, 2)), pa.table(codes))
+    protocol = Synthesis(servers=("p0", "p1", "p2", "p3")[:number])
+    held = [("a", "b"), ("c",), ("d",), ("e",)]
+    found = made_by(data, study_of(data, "4", held, protocol), 1).found
+    assert (("a", "c", "e") in found) == (number == 4)
 
 
 @pytest.mark.bench
