@@ -15,7 +15,8 @@ replaced changes the signs of some columns, and with them the parities of those 
 at most f of the k, whatever the columns (`most_flipped`). So they move by at most f c^2. Rows that come or go with a
 replacement move no more, w^2 k at most: a random change of signs flips half of the sets, so f is at least k / 2.
 
-Counts of two parties' columns may have their noise from coins that both toss (`syndic.mpc.coins`), one copy of it. Of k
+Counts of two parties' columns may have their noise from coins that both toss (`syndic.mpc.coins`), one copy of it; of
+three parties' columns two of them toss, where at most one colludes: it knows no coin that the other tossed too. Of k
 tables that are asked each has 1/k of the round's mu^2, whichever noise it has, so the parts add up as before; a row
 that is replaced moves two of a table's counts by one each, or a parity by two. Each value that moves has a slack.
 
