@@ -111,6 +111,11 @@ class Adaptive(Document):
         if not (min(shares[:2]) > 0 and self.parity_share >= 0 and sum(shares) < 1):
             raise ValueError("one_way_share and pair_share must be positive and leave something: their sum is below 1")
 
+    @property
+    def in_order(self) -> tuple[tuple[str, int], ...]:
+        """The columns with ordered levels, and the number of these levels."""
+        return (*self.ordered, *self.adjacent)
+
     def budgets(self, mu_squared: Fraction) -> tuple[Fraction, ...]:
         """Return each round's part of the budget, independent of the rows; the parts add up to it exactly."""
         parity = (self.parity_share,) if self.parity_share else ()
@@ -256,7 +261,7 @@ class GrowingModel:
         most = max((one for one in times if one is not None), default=1.0)
         noise = MEAN_ABSOLUTE * math.sqrt(most * self.counts.variance(self.budgets[1] / len(pairs)))
         useful = int(self._total(self.rounds[0]) / (settings.usefulness * noise))
-        return pair_groups(self.grouping, self.one_way, useful, {**dict(settings.ordered), **dict(settings.adjacent)})
+        return pair_groups(self.grouping, self.one_way, useful, dict(settings.in_order))
 
     def _total(self, tables: Sequence[Measurement]) -> float:
         """Return the number of rows, public or estimated from tables."""
@@ -272,7 +277,7 @@ class GrowingModel:
     def choose_sets(self, budget: Fraction) -> Scan:
         """Return the sets of columns whose parities are measured once the model has grown."""
         self._grow_for(len(self.rounds))
-        ordered, total = [name for name, _ in self.settings.ordered], max(self.field.total, 1.0)
+        ordered, total = [name for name, _ in self.settings.in_order], max(self.field.total, 1.0)
         variance, noisier = self.counts.variance, self.counts.noisier
         return plan_scan(self.grouping, self.one_way, ordered, total, lambda sets: variance(budget / sets), noisier)
 

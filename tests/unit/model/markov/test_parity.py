@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from syndic.data import Domain
 from syndic.model.markov import Adaptive, Grouping, GrowingModel, Synthesis
@@ -137,6 +138,19 @@ def test_halves_have_similar_counts_and_no_column_of_two_levels_is_constant() ->
     assert abs(sum(count if half else -count for half, count in zip(halves["list"], counts["list"], strict=True))) <= 3
     assert halves["age"] == (0, 0, 0, 1, 1, 1)
     assert halves["one"] == (0,)
+
+
+def test_numbers_that_count_together_only_where_they_are_high_or_low_are_found() -> None:
+    """Halves that take every other level would not show it."""
+    draws = np.random.default_rng(8)
+    domain = Domain(tuple("abcdefgh"), (8,) * 7 + (2,))
+    codes = {name: draws.integers(0, 8, 20_000) for name in "abcdefg"}
+    high = sum((codes[name] >= 4).astype(int) for name in "abc") + (draws.random(20_000) < 0.1)
+    looking = Adaptive(rounds=1, cells=20_000, growth=2, parity_share=Fraction(1, 100))
+    ordered = replace(looking, adjacent=tuple((name, 8) for name in "abcdefg"))
+    wanted, counts = ("a", "b", "c", "h"), {**codes, "h": high % 2}
+    assert ordered.run(curator(counts, domain)[0], Fraction(1, 10)).found == (wanted,)
+    assert looking.run(curator(counts, domain)[0], Fraction(1, 10)).found == ()
 
 
 @pytest.mark.parametrize("columns", [3, 13, 40, 100])
