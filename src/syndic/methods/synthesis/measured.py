@@ -32,11 +32,12 @@ def measured_by_model(result: SyntheticTable, *, public: bool, repeated: int) ->
             known = [table for table in one if table.variance < UNKNOWN]
             opened += known
             chosen = set(_chosen(result)) if place == 0 else set()
-            tables += [
-                NoisyTable(table.names, tuple(groups[name] for name in table.names), table.values, table.variance)
-                for table in known
-                if chosen.isdisjoint(table.names)
-            ]
+            for table in known:
+                kept = [name for name in table.names if name not in chosen]
+                if kept:
+                    given = tuple(groups[name] for name in table.names)
+                    # of a table with the target the other column's levels count, whatever merged the target's
+                    tables.append(NoisyTable(table.names, given, table.values, table.variance).onto(kept))
     whole = times == len(note.rounds)
     return Measured(
         schema=schema,
