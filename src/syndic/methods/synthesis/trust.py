@@ -170,8 +170,8 @@ class Reliability(Document):
         unknown = f" No table of {guessed} of {whole} pairs was measured: their errors are guesses." if guessed else ""
         if not poor:
             return (
-                f"Every relation of two columns has an expected error of at most {POOR:g} (0 to 1) and {POOR_SHARE:.0%} "
-                f"of the strongest possible relation.{unknown}"
+                f"Every relation of two columns has an expected error of at most {POOR:g} (0 to 1) and "
+                f"{POOR_SHARE:.0%} of the strongest possible relation.{unknown}"
             )
         named = ", ".join(f"{' and '.join(pair.columns)} ({pair.error:.2f})" for pair in poor[:_NAMED])
         more = f", and {len(poor) - _NAMED} more of {whole} pairs" if len(poor) > _NAMED else ""
