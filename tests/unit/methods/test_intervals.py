@@ -16,6 +16,7 @@ from syndic import Release, Study, simulate
 from syndic.cli.main import cli
 from syndic.errors import InputError
 from syndic.methods.synthesis.measured import measured_by_model
+from syndic.model.interval import interval_of
 from syndic.report.write import method_section
 from unit.methods.synthesising import result, sources, study
 
@@ -176,3 +177,27 @@ def test_the_report_asks_about_columns_with_any_name() -> None:
     section = method_section(simulate(agreed, {"north": table}, seed=4))
     assert section is not None
     assert [row[0] for row in section.tables[0].rows] == ["mean('class' == 'a')", "mean('two  spaces' == 'c  d')"]
+
+
+def test_rare_levels_of_a_target_leave_the_other_columns_fine_counts() -> None:
+    levels = ", ".join(f'"{one}"' for one in "abcdef")
+    columns = (
+        f'[[schema.columns]]\nname = "c"\nkind = "categorical"\nvalues = [{levels}]\noutside = {{ value = "a" }}\n'
+        'missing = { value = "a" }\n[[schema.columns]]\nname = "x"\nkind = "real"\nlower = 0\nupper = 9\n'
+        "missing = { value = 0 }\n"
+    )
+    agreed = study('target = "c"', budget="epsilon = 1\ndelta = 1e-6", people=600, columns=columns)
+    draws = np.random.default_rng(1)
+    table = pa.table({"c": draws.choice(["a", "b"], 600), "x": 9 * draws.random(600)})
+    release = simulate(agreed, {"north": table, "south": table}, seed=1)
+    made = result(release)
+    fine = [one for one in release.measured.tables if one.names == ("x",) and one.values.size == 64]
+    (counted,) = made.model.fitted.rounds[0]
+    assert counted.values.shape == (6, 64)
+    assert fine[0].values == pytest.approx(counted.values.sum(axis=0))
+    assert fine[0].variance == pytest.approx(6 * counted.variance)
+    # if other parties counted the bins than the later tables, nothing says how rows lie within a group of bins
+    lost = msgspec.structs.replace(made.note.rounds[0], present=("north",))
+    short = replace(made, note=msgspec.structs.replace(made.note, rounds=(lost, *made.note.rounds[1:])))
+    refused = interval_of(measured_by_model(short, public=True, repeated=1), "mean(x)")
+    assert refused.reason == "the bins of 'x' were counted with other parties than the later tables"

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.model.interval import Measured, NoisyTable
 from syndic.model.markov import Adaptive, Grouping, Synthesis
@@ -25,22 +26,24 @@ def measured_by_model(result: SyntheticTable, *, public: bool, repeated: int) ->
     schema, fitted, note = result.model.schema, result.model.fitted, result.note
     # tables of other parties' rows are of another population: the rounds that most often have the same parties count
     present, times = Counter(frozenset(one.present) for one in note.rounds if one.present).most_common(1)[0]
-    opened, tables = [], []
+    opened, tables, fine = [], [], set[str]()
     for place, (asked, one) in enumerate(zip(note.rounds, fitted.rounds, strict=True)):
         if frozenset(asked.present) == present:
             groups = Grouping(schema.domain, asked.groups or Grouping.none(schema.domain).groups).by_column
             known = [table for table in one if table.variance < UNKNOWN]
             opened += known
             chosen = set(_chosen(result)) if place == 0 else set()
-            tables += [
-                NoisyTable(table.names, tuple(groups[name] for name in table.names), table.values, table.variance)
-                for table in known
-                if chosen.isdisjoint(table.names)
-            ]
+            fine |= {name for table in known for name in table.names if place == 0}
+            for table in known:
+                kept = [name for name in table.names if name not in chosen]
+                if kept:
+                    given = tuple(groups[name] for name in table.names)
+                    # of a table with the target the other column's levels count, whatever merged the target's
+                    tables.append(NoisyTable(table.names, given, table.values, table.variance).onto(kept))
     whole = times == len(note.rounds)
     return Measured(
         schema=schema,
-        shares=lambda names: _shares(fitted, names, {name: schema[name].levels for name in result.ordered}),
+        shares=lambda names: _shares(fitted, names, {name: schema[name].levels for name in result.ordered}, fine),
         tables=tuple(tables),
         rows=fitted.total if whole else estimate_total(opened),
         public=public and whole,
@@ -63,13 +66,16 @@ def _chosen(result: SyntheticTable) -> Iterator[str]:
             yield name
 
 
-def _shares(fitted: Synthesis, names: tuple[str, ...], ordered: dict[str, int]) -> Floats:
-    """Return the model's share of each cell, over all levels.
+def _shares(fitted: Synthesis, names: tuple[str, ...], ordered: dict[str, int], fine: set[str]) -> Floats:
+    """Return the model's share of each cell, over all levels; refuse ordered columns whose levels are not in `fine`.
 
     Within a group of neighbouring levels of an ordered column the other columns follow the line between the middles of
     groups: that they do not depend on the level would make every relation a little too weak. Merged levels of other
     columns have equal shares: the noisy counts that merged them do not tell them apart.
     """
+    for name in names:
+        if name in ordered and name not in fine:
+            raise InputError(f"the bins of '{name}' were counted with other parties than the later tables")
     found, groups = fitted.field.marginal(names).values / fitted.total, fitted.grouping.by_column
     for axis, name in enumerate(names):
         weights = fitted.one_way if name in ordered else {name: np.zeros(len(groups[name]))}

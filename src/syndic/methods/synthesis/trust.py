@@ -17,7 +17,10 @@ POOR: Final = 0.1
 """A larger expected error is poor: of a pair of columns in a release, and of a forecast before a run."""
 
 POOR_SHARE: Final = 0.25
-"""A relation to the target is not held well above this share of the strongest relation that is possible."""
+"""A relation is not held well above this share of the strongest that is possible: noise may hide it, however weak."""
+
+LEAST_LIMIT: Final = 0.01
+"""Weaker relations than this are not compared with the strongest that is possible: a column has one value only."""
 
 WORST: Final = 10
 """How many pairs are listed, the worst first."""
@@ -146,9 +149,12 @@ class Reliability(Document):
     @property
     def poor(self) -> tuple[PairTrust, ...]:
         """The pairs that this table does not hold well: those of the target, then the others, each the worst first."""
-        first = [pair for pair in self.with_target() if pair.error > min(POOR, POOR_SHARE * pair.limit)]
-        rest = [pair for pair in self.worst(len(self.pairs)) if pair.error > POOR and self.target not in pair.columns]
-        return (*first, *rest)
+        poor = [
+            pair
+            for pair in self.worst(len(self.pairs))
+            if pair.error > POOR or (pair.limit >= LEAST_LIMIT and pair.error > POOR_SHARE * pair.limit)
+        ]
+        return tuple(sorted(poor, key=lambda pair: self.target not in pair.columns))
 
     @property
     def mean(self) -> float:
@@ -163,12 +169,13 @@ class Reliability(Document):
         whole = len(self.pairs)
         unknown = f" No table of {guessed} of {whole} pairs was measured: their errors are guesses." if guessed else ""
         if not poor:
-            return f"Every relation of two columns has an expected error of at most {POOR:g} (0 to 1).{unknown}"
+            return (
+                f"Every relation of two columns has an expected error of at most {POOR:g} (0 to 1) and "
+                f"{POOR_SHARE:.0%} of the strongest possible relation.{unknown}"
+            )
         named = ", ".join(f"{' and '.join(pair.columns)} ({pair.error:.2f})" for pair in poor[:_NAMED])
         more = f", and {len(poor) - _NAMED} more of {whole} pairs" if len(poor) > _NAMED else ""
-        rule = f"expected error above {POOR:g}, 0 to 1"
-        if self.target is not None:
-            rule += f"; with {self.target} also above {POOR_SHARE:.0%} of the strongest possible relation"
+        rule = f"expected error above {POOR:g}, 0 to 1, or {POOR_SHARE:.0%} of the strongest possible relation"
         return f"Relations that this table does not hold well ({rule}): {named}{more}.{unknown}"
 
     def __str__(self) -> str:

@@ -2,7 +2,8 @@
 
 A number is counted in fine bins. Each bin alone is mostly noise, so the counts are replaced by the piecewise
 exponential curve that explains them best, and beyond the last bin that stands out of the noise the tail goes on as it
-began. Neighbouring bins are then merged into groups of about equal counts.
+began, as long as its sums over wide stretches agree with the noisy ones. Neighbouring bins are then merged into groups
+of about equal counts.
 
 A long list of values has branches, at least "other". A value that does not stand out is released as its branch. This is
 private partition selection on a public list.
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.model.markov.measurement import UNKNOWN, Measurement, sums_by_column
+from syndic.model.markov.measurement import UNKNOWN, Measurement, estimate_total, sums_by_column
 
 Floats = NDArray[np.float64]
 
@@ -38,11 +39,16 @@ _SMALL_BEND: Final = 0.02
 _STEPS: Final = 30
 # A tail begins after the last pair of levels whose sum is so many deviations above 0.
 _STANDS_OUT: Final = 3.0
+# A tail's sums over stretches of so many levels, twice as many and so on may be so many deviations off the noisy sums.
+_SHORTEST: Final = 8
+_AGREES: Final = 3.3
 # Levels before the tail, of 64, that its curve is fitted to, how well it is believed to fit them, and how much it may
 # bend.
 _LOOK_BACK: Final = 7
 _MISFIT: Final = 0.15
 _BEND: Final = 0.25
+# How many squared deviations of misfit a tail without such levels may have more, if that keeps it near its begin.
+_REACH: Final = 4.0
 
 
 def one_way_tables(domain: Domain, tables: Iterable[Measurement]) -> list[Measurement]:
@@ -61,14 +67,20 @@ def level_counts(
     `ordered` says how many levels of a column are in order, from the first on; what follows, such as the level for
     missing values, is left as it is. `branches` has the branch of every level of a long list: a level that is released
     as its branch has exactly 0, and its branch more than 0.
+
+    All tables together know the number of rows better than one table does. So each level gets its part of what the
+    table's sum is off.
     """
-    counts = {}
+    counts, total = {}, estimate_total(tables)
+    precisions = {one.names[0]: 1 / (one.variance * one.values.size) for one in tables}
+    whole = sum(precisions.values())
     for one in tables:
         (name,) = one.names
         values = one.values.copy()
         if name in ordered and one.variance < UNKNOWN:
             levels = ordered[name]
-            values[:levels] = smooth(values[:levels], float(np.sqrt(one.variance)))
+            fitted = values[:levels] + (total - values.sum()) / values.size
+            values[:levels] = smooth(fitted, float(np.sqrt(one.variance)), 1 - precisions[name] / whole)
         if branches and name in branches:
             released = released_levels(one, branches[name])
             sums = np.bincount(released, weights=values, minlength=values.size)
@@ -148,18 +160,21 @@ def group_released(
     return groups[released]
 
 
-def smooth(counts: Floats, deviation: float) -> Floats:
-    """Return the curve behind noisy counts of levels in order, none negative; `deviation` is that of their noise."""
+def smooth(counts: Floats, deviation: float, known: float = 0.0) -> Floats:
+    """Return the curve behind noisy counts of levels in order, none negative; `deviation` is that of their noise.
+
+    `known`: the part of the variance of their sum that other tables took away.
+    """
     if counts.size > MOST_SMOOTHED:
         blocks = np.arange(counts.size) * MOST_SMOOTHED // counts.size
         sizes = np.bincount(blocks)
         sums = np.asarray(np.bincount(blocks, weights=counts), dtype=np.float64)
-        return np.asarray((smooth(sums, deviation * float(np.sqrt(sizes.mean()))) / sizes)[blocks])
+        return np.asarray((smooth(sums, deviation * float(np.sqrt(sizes.mean())), known) / sizes)[blocks])
     if counts.size < 5:
         return np.maximum(counts, 0.0)
     curve = _piecewise_exponential(counts, deviation)
-    curve = _with_tail(counts, curve, deviation)
-    return _with_tail(counts[::-1], curve[::-1], deviation)[::-1].copy()
+    curve = _with_tail(counts, curve, deviation, known)
+    return _with_tail(counts[::-1], curve[::-1], deviation, known)[::-1].copy()
 
 
 def _piecewise_exponential(counts: Floats, deviation: float) -> Floats:
@@ -205,28 +220,56 @@ def _minimised(counts: Floats, deviation: float, rough: Floats, logs: Floats) ->
     return logs
 
 
-def _with_tail(counts: Floats, curve: Floats, deviation: float) -> Floats:
+def _with_tail(counts: Floats, curve: Floats, deviation: float, known: float) -> Floats:
     """Return the curve whose right end, where noise hides the counts, goes on in the manner of the levels before it.
 
-    The tail is a log-concave parabola, fitted to the last levels that stand out and to all beyond.
+    A spike says nothing of what follows: a tail whose sums disagree with the noisy ones is fitted without the highest
+    level, then to the levels beyond alone; else it begins after the stretch that disagrees.
     """
     standing = np.flatnonzero(counts[:-1] + counts[1:] > _STANDS_OUT * np.sqrt(2) * deviation)
-    if not standing.size or standing[-1] >= counts.size - 2:
-        return curve
-    last = int(standing[-1])
-    unit = max(1.0, counts.size / 64)
-    first = max(int(np.argmax(curve[: last + 1])), last - round(_LOOK_BACK * unit))
+    last = int(standing[-1]) if standing.size else counts.size
+    while last < counts.size - 2:
+        look_back = round(_LOOK_BACK * max(1.0, counts.size / 64))
+        before, ends = max(int(np.argmax(curve[: last + 1])), last - look_back), []
+        for first in (before, before + 1, last + 1):
+            tail = _tail(counts, first, last, deviation)
+            ends.append(_disagreement((counts[last + 1 :] - tail) / deviation, known / counts.size))
+            if not ends[-1]:
+                return np.append(curve[: last + 1], tail)
+        last += max(ends)
+    return curve
+
+
+def _tail(counts: Floats, first: int, last: int, deviation: float) -> Floats:
+    """Return a log-concave parabola for all levels beyond `last`, fitted to those from `first` on."""
     seen = counts[first:]
-    places = (np.arange(first, counts.size) - float(last)) / unit
+    places = (np.arange(first, counts.size) - float(last)) / max(1.0, counts.size / 64)
     weights = 1 / (deviation**2 + (_MISFIT * np.maximum(seen, 0.0)) ** 2)
     slopes, bends = np.meshgrid(np.linspace(-0.5, 2.0, 51), (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4))
     shapes = np.exp(-slopes.ravel()[:, None] * places - 0.5 * bends.ravel()[:, None] * places**2)
     heights = np.maximum((shapes * (weights * seen)).sum(axis=1) / (shapes**2 * weights).sum(axis=1), 1.0)
     fits = heights[:, None] * shapes
     scores = (weights * (seen - fits) ** 2).sum(axis=1) + (bends.ravel() / _BEND) ** 2
-    tailed = curve.copy()
-    tailed[last + 1 :] = fits[int(np.argmin(scores)), last + 1 - first :]
-    return tailed
+    tails = fits[:, last + 1 - first :]
+    if first > last:
+        scores += _REACH * (tails @ np.linspace(0.0, 1.0, tails.shape[1])) / tails.sum(axis=1)
+    return np.asarray(tails[int(np.argmin(scores))])
+
+
+def _disagreement(off: Floats, known: float) -> int:
+    """Return where the first stretch ends whose sum noise does not explain, and 0 without any.
+
+    `off` is what counts are off, in deviations; `known` is the part of the variance of all levels that is known, for
+    each of them.
+    """
+    sums, size, found = np.append(0.0, np.cumsum(off)), _SHORTEST, off.size + 1
+    while size < 2 * off.size:
+        starts = np.arange(0, off.size, size)
+        ends = np.minimum(starts + size, off.size)
+        noise = np.sqrt((ends - starts) * (1 - known * (ends - starts)))
+        bad = np.abs(sums[ends] - sums[starts]) > _AGREES * noise
+        found, size = min([found, *ends[bad].tolist()]), 2 * size
+    return found % (off.size + 1)
 
 
 def _exp(logs: Floats) -> Floats:

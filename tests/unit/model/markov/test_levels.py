@@ -193,3 +193,44 @@ def test_who_has_a_unique_code_does_not_show(seed: int) -> None:
     assert found.grouping.groups[0][700] == found.grouping.groups[0][900]
     assert found.marginal(("code",)).values[700] == 0
     assert 700 not in one["code"]
+
+
+def spike_and_thin_body(draws: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Exact counts of 5,620 people, 1,300 at 0 and the others thin; and with noise that hides every other level."""
+    truth = np.append(1300.0, np.append(np.full(48, 90.0), np.zeros(15)))
+    return truth, truth + draws.normal(0, 120, 64)
+
+
+def test_a_thin_body_behind_a_spike_is_not_lost() -> None:
+    draws, table = np.random.default_rng(3), 120.0**2
+    lost = {"alone": 0, "with others": 0}
+    for _ in range(20):
+        truth, noisy = spike_and_thin_body(draws)
+        one = Measurement(("a",), noisy, table)
+        # another column with two values knows the number of rows well
+        other = Measurement(("b",), np.array([2000.0, truth.sum() - 2000]) + draws.normal(0, 120, 2), table)
+        for name, tables in (("alone", [one]), ("with others", [one, other])):
+            curve = level_counts(tables, {"a": 64})["a"]
+            lost[name] += bool(curve[1:].sum() < truth[1:].sum() / 3)
+    # of 40 draws, 15 lost three quarters of the body before sums of wide stretches had to agree
+    assert lost["alone"] <= 4
+    assert lost["with others"] == 0
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_sums_over_wide_stretches_agree_with_the_noisy_ones(turned: bool) -> None:
+    draws = np.random.default_rng(4)
+    for _ in range(10):
+        _, noisy = spike_and_thin_body(draws)
+        curve = smooth(noisy[::-1], 120)[::-1] if turned else smooth(noisy, 120)
+        off = np.abs(np.add.reduceat(noisy - curve, [1, 17, 33, 49])) / (120 * np.sqrt([16, 16, 16, 15]))
+        assert off.max() < 5
+        assert abs((noisy - curve)[1:].sum()) < 4.5 * 120 * np.sqrt(63)
+
+
+def test_a_tail_that_agrees_stays_as_it_was() -> None:
+    """An exponential tail is continued: what noise says far beyond it is not believed."""
+    truth = 6000 * np.exp(-np.arange(64) / 4)
+    draws = np.random.default_rng(5)
+    for _ in range(10):
+        assert smooth(truth + draws.normal(0, 60, 64), 60)[40:].sum() < 60
