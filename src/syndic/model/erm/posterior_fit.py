@@ -200,7 +200,7 @@ class Fit:
         old, new = belief.seen[-2:]
         step = new.weights - old.weights
         length, along = float(np.linalg.norm(step)), step @ covariance
-        if float((along * step).sum()) < _SHORT**2:
+        if float((along * step).sum()) < _SHORT**2 * self._unit:
             return covariance
         (_, before, first), (_, after, second) = (self._expected(covariance, one) for one in (old, new))
         seen = float((step * (new.gradient - old.gradient)).sum()) / length
@@ -305,13 +305,18 @@ class Fit:
         at = np.zeros_like(belief.weights)
         bends, turn = np.linalg.eigh(self._normal(belief.covariance, at, belief.prior)[2])
         steep, wrong = np.maximum(bends, 0.0)[:, None] * roots, turn.T @ gradient
-        scores = _SCORES * (1.0 if self._classes else _NUMBER_SCORES)
+        scores = _SCORES * self._unit
         sizes = np.append(_SCORES[0] * 1e-4, scores) / roots.sum()
         prior = np.append(_NOTHING, np.full(len(scores), (1 - _NOTHING) / len(scores)))
         under = steep[..., None] ** 2 * sizes + noise
         each = np.log(prior) - 0.5 * (np.log(under) + wrong[..., None] ** 2 / under).sum(axis=(0, 1))
         chances = np.exp(each - each.max())
         return sizes, chances / chances.sum()
+
+    @property
+    def _unit(self) -> float:
+        """What variances of scores are counted in."""
+        return 1.0 if self._classes else _NUMBER_SCORES
 
     @property
     def _classes(self) -> bool:
