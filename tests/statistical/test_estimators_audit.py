@@ -26,8 +26,8 @@ def test_no_attack_on_the_weights_beats_the_claim() -> None:
     other = rows.copy()
     # one record at the far end of the ball, with either label: the largest change that there is
     rows[0], other[0] = [0.0, 1.0], [0.0, -1.0]
-    with_it = [account.learn(rows, labels, SimulationRandomness(n, "with"))[0, 1] for n in range(RUNS)]
-    without = [account.learn(other, labels, SimulationRandomness(n, "without"))[0, 1] for n in range(RUNS)]
+    with_it = [account.learn(rows, labels, SimulationRandomness(n, "with"))[0][0, 1] for n in range(RUNS)]
+    without = [account.learn(other, labels, SimulationRandomness(n, "without"))[0][0, 1] for n in range(RUNS)]
     # a share of RUNS is off by more than this with chance 1e-8 (Hoeffding); 20 attacks of two shares each: 4e-7
     slack = sqrt(log(2e8) / (2 * RUNS))
     shown = 0.0

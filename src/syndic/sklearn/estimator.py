@@ -1,5 +1,7 @@
 """What private linear models have in common: declared bounds, rounds of learning, one ledger over all fits.
 
+By default they learn as the method `learn` does, from few sums (`syndic.model.erm.posterior`). With a penalty, `norm`,
+`clip` or without an intercept, they take damped Newton steps (`syndic.model.erm.second_order`).
 The events of a fit are known before any row is read, and charged before noise.
 """
 
@@ -18,9 +20,10 @@ from numpy.typing import NDArray
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
-from syndic.methods.learning.noise import SLACK, Paid, Whole, law_of
+from syndic.methods.learning.noise import SLACK, Paid, Whole, law_of, likely_mu
 from syndic.methods.learning.query import few_round_queries
 from syndic.model.erm.loss import JointObjective, Loss
+from syndic.model.erm.posterior import MOST_FEATURES, Layout, Posterior, intercept_weight
 from syndic.model.erm.second_order import UNIT, Newton, follow
 from syndic.privacy import Budget, Cost, Event, Ledger, Unit, check_delta, default_delta, mu_squared_for
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
@@ -30,10 +33,13 @@ from syndic.study.statement import PartyCost, words_for
 from syndic.version import __version__
 
 Numbers = NDArray[np.float64]
+Learnt = tuple[Numbers, Numbers, Numbers | None]
 Bounds = tuple[float | Sequence[float], float | Sequence[float]]
 # of the unit ball's squared radius, the half that the intercept takes
 _INTERCEPT: Final = sqrt(0.5)
 _USUAL_REGULARISATION: Final = 0.001
+# sums of gradients, and of Newton steps
+_FEW, _MANY = 7, 16
 LARGEST_EPSILON: Final = 16
 _DELTAS: Final = tuple(Fraction(1, 10**power) for power in range(3, 13))
 
@@ -43,7 +49,7 @@ _DELTAS: Final = tuple(Fraction(1, 10**power) for power in range(3, 13))
 class Account:
     """The noise of every round of a scheme, under one budget. Public."""
 
-    scheme: Newton
+    scheme: Newton | Posterior
     budget: Budget
     unit: Unit
 
@@ -65,15 +71,23 @@ class Account:
         """The privacy event of each round."""
         return tuple(one.event for one in self.paid)
 
-    def learn(self, rows: Numbers, labels: Numbers, randomness: Randomness) -> Numbers:
-        """Return the weights (model, feature) of the last iterate. Every sum has noise, so they may be public."""
+    def learn(self, rows: Numbers, labels: Numbers, randomness: Randomness) -> Learnt:
+        """Return weights (model, feature), intercepts, and limits if there are any: public, as every sum has noise."""
+        scheme = self.scheme
 
-        def ask(number: int, weights: Numbers) -> tuple[Numbers, float]:
+        def ask(number: int, sent: Numbers) -> tuple[Numbers, float]:
             paid = self.paid[number - 1]
-            noisy = paid.apply(self.scheme.sums(number, weights, rows, labels), randomness)
+            noisy = paid.apply(scheme.sums(number, sent, rows, labels), randomness)
             return np.asarray(noisy * UNIT, dtype=np.float64), float(paid.noise.variance**0.5) * UNIT
 
-        return follow(self.scheme, ask)[-1]
+        if isinstance(scheme, Newton):
+            last = follow(scheme, ask)[-1]
+            return last, np.zeros(len(last)), None
+        belief = scheme.start()
+        for number in range(1, scheme.rounds + 1):
+            total, deviation = ask(number, scheme.sent(belief, number))
+            belief = scheme.update(belief, number, total, scheme.people, deviation)
+        return belief.linear()
 
     def charge(self, ledger: Ledger, datasets: Iterable[str], study: str) -> str:
         """Charge all rounds to every data set, durably, and return the identifier of the charge."""
@@ -96,12 +110,15 @@ class Account:
         cost = Cost.of(self.events)
         epsilon, delta = float(cost.epsilon(self.budget.delta)), float(self.budget.delta)
         change = "replacing" if self.unit.neighbours == "replace" else "adding or removing"
+        few = isinstance(self.scheme, Posterior)
+        how = "noisy moments, products and gradients" if few else "damped Newton steps from noisy sums"
+        what = "cut moments, products and gradients" if few else "clipped gradients and positive matrices"
         return Statement(
             study="estimator",
             digest=digest,
             edition=1,
             method=method,
-            paper="damped Newton steps from noisy sums; accounting of Dong, Roth and Su (2022)",
+            paper=f"{how}; accounting of Dong, Roth and Su (2022)",
             partition="horizontal",
             trust="whoever calls fit sees all rows",
             unit=self.unit,
@@ -116,8 +133,8 @@ class Account:
             else "exact integer noise from the operating system's generator",
             protects=not simulated,
             sees={"everybody who gets the model": "all weights, and whatever follows from them"},
-            sensitivity=f"{change} {self.unit.rows} record(s) moves a sum of clipped gradients and positive matrices "
-            "by at most the bound that each round's noise is made for",
+            sensitivity=f"{change} {self.unit.rows} record(s) moves a sum of {what} by at most the bound "
+            "that each round's noise is made for",
             not_protected=(
                 "the bounds, the classes and the number of people, which are declared",
                 "people with more rows than the unit allows",
@@ -136,10 +153,11 @@ def digest_of(*parts: object) -> str:
 class PrivateLinear(Parametrised, abc.ABC):
     """Scale rows by declared bounds, learn weights in rounds of noisy sums, and charge for all of them once.
 
-    Penalty. With n records, u a row scaled to [-1, 1] by its bounds and w its weights, scikit-learn minimises the mean
-    loss plus strength |w|^2 / 2, with strength 1 / (n C) for `C` and alpha / n for `alpha`. Learning is on x = s u,
-    s = sqrt(1/2) / norm (1 / norm without an intercept), with weights w / s: the regularisation there is s^2 strength.
-    n is the public number of records. The intercept is penalised too, 1 / norm^2 times as strongly as a weight of u.
+    Penalty of Newton steps. With n records, u a row scaled to [-1, 1] by its bounds and w its weights, scikit-learn
+    minimises the mean loss plus strength |w|^2 / 2, with strength 1 / (n C) for `C` and alpha / n for `alpha`. Learning
+    is on x = s u, s = sqrt(1/2) / norm (1 / norm without an intercept), with weights w / s: the regularisation there is
+    s^2 strength. n is the public number of records. The intercept is penalised too, 1 / norm^2 times as strongly as a
+    weight of u.
     """
 
     epsilon: Number = 1.0
@@ -148,7 +166,7 @@ class PrivateLinear(Parametrised, abc.ABC):
     bounds: Bounds | None = None
     norm: float | None = None
     clip: float = 1.0
-    rounds: int = 16
+    rounds: int | None = None
     fit_intercept: bool = True
     neighbours: Literal["add_remove", "replace"] = "replace"
     rows_per_person: int = 1
@@ -173,7 +191,7 @@ class PrivateLinear(Parametrised, abc.ABC):
         checks = validation()
         checks.check_is_fitted(self)
         found = checks.validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
-        return np.where(np.isfinite(found), found, self._centre)
+        return np.clip(np.where(np.isfinite(found), found, self._centre), *self.limits_.T)
 
     @abc.abstractmethod
     def _strength(self, records: int) -> float | None:
@@ -191,33 +209,56 @@ class PrivateLinear(Parametrised, abc.ABC):
         people = self._people(len(rows))
         strength = self._strength(people * self.rows_per_person)
         scale = (_INTERCEPT if self.fit_intercept else 1.0) / radius
-        objective = JointObjective(loss, _USUAL_REGULARISATION if strength is None else strength * scale**2, self.clip)
-        account = self._account(people, (labels.shape[1], rows.shape[1] + self.fit_intercept), objective)
+        budget = Budget.of(self.epsilon, default_delta(people) if self.delta is None else self.delta)
+        check_delta(budget.delta, people)
+        unit = Unit(neighbours=self.neighbours, rows=self.rows_per_person)
+        penalised = strength is not None or self.norm is not None or self.clip != 1 or not self.fit_intercept
+        scheme: Newton | Posterior
+        if penalised or rows.shape[1] > MOST_FEATURES:
+            penalty = _USUAL_REGULARISATION if strength is None else strength * scale**2
+            shape = (labels.shape[1], rows.shape[1] + self.fit_intercept)
+            scheme = self._newton(people, shape, JointObjective(loss, penalty, self.clip))
+            scaled = self._scaled(rows, centre, half, radius) * known[:, None]
+        else:
+            scheme = self._posterior(people, (labels.shape[1], rows.shape[1]), loss, budget)
+            scaled, labels, scale = self._unit_rows(rows, centre, half)[known], labels[known], 1.0
+        account = Account(scheme=scheme, budget=budget, unit=unit)
         names = self._parties(parties, len(rows))
         digest = digest_of(type(self).__name__, account.scheme, account.budget, account.unit, names)
-        scaled = self._scaled(rows, centre, half, radius) * known[:, None]
-        weights = self._released(account, scaled, labels, names, digest)
+        weights, last, limits = self._released(account, scaled, labels, names, digest)
         self._coefficients = weights[:, : rows.shape[1]] * (scale / half)
-        last = weights[:, -1] * _INTERCEPT if self.fit_intercept else np.zeros(len(weights))
+        if isinstance(scheme, Newton) and self.fit_intercept:
+            last = weights[:, -1] * _INTERCEPT
         self._intercepts, self._centre = last - self._coefficients @ centre, centre
+        self.limits_: Numbers = np.tile([-np.inf, np.inf], (rows.shape[1], 1))
+        if limits is not None:
+            self.limits_ = centre[:, None] + half[:, None] * limits
         title = f"{type(self).__name__}, {account.scheme.rounds} rounds"
         self.statement_: Statement = account.state(title, digest, names, simulated=self.seed is not None)
         self.n_iter_: int = account.scheme.rounds
 
-    def _account(self, people: int, shape: tuple[int, int], objective: JointObjective) -> Account:
-        delta = default_delta(people) if self.delta is None else self.delta
-        budget = Budget.of(self.epsilon, delta)
-        check_delta(budget.delta, people)
-        unit = Unit(neighbours=self.neighbours, rows=self.rows_per_person)
-        scheme = Newton(
+    def _newton(self, people: int, shape: tuple[int, int], objective: JointObjective) -> Newton:
+        return Newton(
             objective=objective,
             shape=shape,
             people=people * self.rows_per_person,
             rows=self.rows_per_person,
             neighbours=self.neighbours,
-            rounds=self.rounds,
+            rounds=_MANY if self.rounds is None else self.rounds,
         )
-        return Account(scheme=scheme, budget=budget, unit=unit)
+
+    def _posterior(self, people: int, shape: tuple[int, int], loss: Loss, budget: Budget) -> Posterior:
+        records = 2 if self.neighbours == "replace" else 1
+        return Posterior(
+            loss=loss,
+            layout=Layout(np.arange(shape[1]), np.ones(shape[1], dtype=np.bool_)),
+            models=shape[0],
+            people=people * self.rows_per_person,
+            rows=self.rows_per_person,
+            neighbours=self.neighbours,
+            gradients=_FEW if self.rounds is None else self.rounds,
+            intercept=intercept_weight(people * likely_mu("gaussian", (budget,)) / records, shape[0] * shape[1]),
+        )
 
     def _people(self, count: int) -> int:
         """Return the public number of people; under `replace` the number of rows is public."""
@@ -242,11 +283,14 @@ class PrivateLinear(Parametrised, abc.ABC):
         # halved first: the difference of large bounds would be infinite
         return lower / 2 + upper / 2, upper / 2 - lower / 2
 
-    def _scaled(self, rows: Numbers, centre: Numbers, half: Numbers, radius: float) -> Numbers:
-        """Return rows inside the unit ball; missing and infinite values become the middle of their bounds."""
+    def _unit_rows(self, rows: Numbers, centre: Numbers, half: Numbers) -> Numbers:
+        """Return rows scaled to [-1, 1]; missing and infinite values become the middle of their bounds."""
         within = np.clip(np.where(np.isfinite(rows), rows, centre), centre - half, centre + half)
-        unit = np.clip((within - centre) / half, -1.0, 1.0)
-        inner = into_ball(unit / radius, 1.0)
+        return np.asarray(np.clip((within - centre) / half, -1.0, 1.0))
+
+    def _scaled(self, rows: Numbers, centre: Numbers, half: Numbers, radius: float) -> Numbers:
+        """Return rows inside the unit ball."""
+        inner = into_ball(self._unit_rows(rows, centre, half) / radius, 1.0)
         if not self.fit_intercept:
             return inner
         return into_ball(np.column_stack([inner * _INTERCEPT, np.full(len(inner), _INTERCEPT)]), 1.0)
@@ -262,7 +306,7 @@ class PrivateLinear(Parametrised, abc.ABC):
 
     def _released(
         self, account: Account, rows: Numbers, labels: Numbers, names: tuple[str, ...], digest: str
-    ) -> Numbers:
+    ) -> Learnt:
         refuse_seeded_charge(self.seed, self.ledger)
         randomness: Randomness = SystemRandomness() if self.seed is None else SimulationRandomness(self.seed, "fit")
         if self.ledger is None:
@@ -271,7 +315,9 @@ class PrivateLinear(Parametrised, abc.ABC):
             for name in names:
                 declare(ledger, name, self.cap, account.budget.delta)
             call = account.charge(ledger, names, digest)
-            weights = account.learn(rows, labels, randomness)
+            learnt = account.learn(rows, labels, randomness)
             for name in names:
-                ledger.commit(digest, f"{call}/{name}", digest_of(weights.tolist()))
-        return weights
+                ledger.commit(
+                    digest, f"{call}/{name}", digest_of(*(None if one is None else one.tolist() for one in learnt))
+                )
+        return learnt

@@ -19,14 +19,16 @@ from syndic.sklearn.parameters import accuracy, r_squared, tags
 class PrivateLogisticRegression(PrivateLinear):
     """Logistic regression with differential privacy: each `fit` costs `epsilon` at `delta` for one person.
 
-    The weights may be published. Learning takes `rounds` noisy sums of clipped gradients; all together cost the budget
-    once. For one organisation, or for a notebook that may see the rows of several.
+    The weights may be published. Learning takes a few noisy sums, which together cost the budget once, as in the method
+    `learn`. For one organisation, or for a notebook that may see the rows of several.
 
     Args:
         epsilon: privacy cost of one fit, for one person.
         C: inverse regularisation strength, as in scikit-learn, for features scaled to [-1, 1] by `bounds`; the number
-            of records is the public one. The intercept is penalised too. None: a regularisation of 0.001 of the mean
-            loss on rows in the unit ball, whatever the number of records.
+            of records is the public one. The intercept is penalised too. None: coefficients are shrunk as far as the
+            noise requires, and numbers are cut at `limits_`. With `C`, `norm`, `clip`, without an intercept, or above
+            2048 features, learning takes damped Newton steps: worse predictions, but scikit-learn's coefficients at a
+            large epsilon.
         fit_intercept: whether to add an intercept.
         delta: at most 0.01 / people; by default people^-1.5.
         bounds: declared (lower, upper) of the features, each a number or one number for each feature. Values outside
@@ -34,9 +36,10 @@ class PrivateLogisticRegression(PrivateLinear):
         classes: the declared labels; records with another label are left out. "public": the labels that occur in y,
             which are then not protected.
         norm: the largest Euclidean norm of a row whose features are scaled to [-1, 1]; longer rows are shortened for
-            learning. By default no row is shortened. If rows are sparse, a smaller norm gives a better model.
-        clip: the largest norm of one record's gradient; longer gradients are shortened.
-        rounds: the number of noisy sums. All are taken; more rounds mean more noise in each.
+            Newton steps. By default no row is shortened.
+        clip: the largest norm of one record's gradient in Newton steps; longer gradients are shortened.
+        rounds: the number of noisy sums of gradients, by default 7, or 16 Newton steps. All are taken; more rounds mean
+            more noise in each.
         multiclass: how to treat more than two classes, "softmax" or "one_versus_rest".
         neighbours: `replace` protects the values of a person's rows, `add_remove` also whether there are any.
         rows_per_person: the most rows of one person; the caller vouches for it.
@@ -50,7 +53,8 @@ class PrivateLogisticRegression(PrivateLinear):
         classes_: the labels.
         coef_: one row of weights for each class, or one row for two classes, in the units of X.
         intercept_: one intercept for each row of weights.
-        n_iter_: the number of rounds.
+        limits_: what each feature is cut to, (lower, upper), before the weights apply; infinite after Newton steps.
+        n_iter_: the number of noisy sums.
         statement_: what the last fit protects and what it cost.
     """
 
@@ -79,7 +83,7 @@ class PrivateLogisticRegression(PrivateLinear):
         return self
 
     def decision_function(self, X: Any) -> Numbers:  # noqa: N803 - scikit-learn's name
-        """Return X coef_' + intercept_: one number for each row, or for each row and class."""
+        """Return X coef_' + intercept_, with X cut at `limits_`: one number for each row, or for each row and class."""
         values = self._rows(X) @ self.coef_.T + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
 
@@ -125,8 +129,8 @@ class PrivateRidge(PrivateLinear):
 
     Args:
         alpha: regularisation strength, as in scikit-learn, for features scaled to [-1, 1] by `bounds`; the number of
-            records is the public one. The intercept is penalised too. None: a regularisation of 0.001 of the mean loss
-            on rows in the unit ball, whatever the number of records.
+            records is the public one. The intercept is penalised too. None: coefficients are shrunk as far as the
+            noise requires, and numbers are cut at `limits_`.
         label_bounds: declared (lower, upper) of y; values outside are clipped, records without a value are left out.
 
     Attributes:
@@ -165,7 +169,7 @@ class PrivateRidge(PrivateLinear):
         return self
 
     def predict(self, X: Any) -> Numbers:  # noqa: N803 - scikit-learn's name
-        """Return X coef_ + intercept_."""
+        """Return X coef_ + intercept_, with X cut at `limits_`."""
         return np.asarray(self._rows(X) @ self.coef_ + self.intercept_)
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803 - scikit-learn's name

@@ -108,7 +108,7 @@ def terms(plan: LearnPlan, query: FewRoundQuery, batch: Rows, sent: Numbers) -> 
     return found
 
 
-def worst(options: str, *, neighbours: str, rows: int = 1, parties: int = 1, messages: int = 9) -> dict[str, float]:
+def worst(options: str, *, neighbours: str, rows: int = 1, parties: int = 1, messages: int = 20) -> dict[str, float]:
     """Return for each kind of sum the largest mu^2 that a person pays over what their parties are charged."""
     unit = f'neighbours = "{neighbours}"\nrows = {rows}\nparties = {parties}'
     of = study(f'scheme = "posterior"\niterations = 1\n{options}', unit=unit, columns=COLUMNS)

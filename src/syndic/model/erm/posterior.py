@@ -48,7 +48,7 @@ _LARGEST: Final = 2.0**20
 _LARGEST_NORM: Final = 2.0**10
 _SENT: Final = 2.0**20
 # the least weight of the intercepts' slopes, the most, and what features must stand out of, see `intercept_weight`
-_INTERCEPT, _MOST, _HIDDEN = Fraction(3, 8), 4, 40
+_INTERCEPT, _MOST, _HIDDEN = Fraction(3, 8), 2, 26
 _MOMENTS, _SPREADS, _PRODUCTS = Fraction(12, 100), Fraction(3, 100), Fraction(3, 100)
 _SHARES: Final = {"moments": _MOMENTS, "spreads": _SPREADS, "products": _PRODUCTS}
 _GROWTH: Final = Fraction(3, 2)
@@ -301,9 +301,11 @@ def intercept_weight(people: float, features: int) -> Fraction:
     """Return the weight of intercepts beside features in sums of gradients, in eighths, from public numbers.
 
     A weight of w makes the noise of features sqrt(1 + w^2) times as large, and that of intercepts sqrt(1 + 1 / w^2).
-    With N people times mu the loss by the noise of d features is about S q / (q + S), where q grows with d / N^2 and S
-    is all that features can gain. The sum of both losses is least at w proportional to sqrt(1 + q / S): where noise
-    hides the features, the shares of classes are what can still be learnt.
+    With N people times mu, and gradients cut to a norm that grows with sqrt(d), the noise of d features costs about q =
+    1.3 (1 + w^2) (d / N)^2 nats, but hardly more than they can gain, S: S q / (q + S). With S = 1 / 20, the sum of both
+    losses is least at w^2 proportional to 1 + 26 (1 + w^2) (d / N)^2. Where noise hides the features, the shares of
+    classes are what can still be learnt.
     """
-    wanted = float(_INTERCEPT) * sqrt(1 + _HIDDEN * features / max(people, 1e-9) ** 2)
-    return Fraction(round(8 * min(wanted, _MOST)), 8)
+    least, hidden = float(_INTERCEPT) ** 2, _HIDDEN * (features / max(people, 1e-9)) ** 2
+    room = max(1 - least * hidden, 1e-9)
+    return Fraction(round(8 * min(sqrt(least * (1 + hidden) / room), _MOST)), 8)

@@ -4,8 +4,8 @@ G(w) is the gradient that normal features with the estimated moments would have,
 not depend on w. So g_t + G(w) - G(w_t) is what the noisy gradient of round t says about the gradient at w; their
 weighted mean, late rounds first, is solved for w by least squares with the known noise and a normal prior.
 
-- The prior's variance has the least estimated loss (Stein's unbiased estimate). If none is below that of the constant
-  by 1.5 standard deviations of the estimate, the weights are next to zero.
+- How much the features say is unknown: the prior mixes normal ones, most likely one next to zero. Each counts by the
+  chance that it gives to the combined gradient. So weights are near zero where noise explains what is seen.
 - The intercepts give the mean slopes that all rounds and the label's own sum show together, each by its noise. As
   shares of classes they are shrunk under a prior of equal chances; without weights this is the noisy base rate.
 - Noisy centres shift scores, which costs as much as a larger variance of the features: it is added to it.
@@ -42,12 +42,12 @@ _STEP: Final = 1.0
 _AGE, _WRONG = 0.6, 0.3
 # standard deviations of noise that the guard allows for
 _SIGNIFICANT: Final = 2.0
-# steps that move scores by less, in standard deviations, show no curvature
-_SHORT: Final = 0.05
-# standard deviations by which an estimated loss must be below that of the constant
-_MARGIN: Final = 1.5
+# steps that move scores by less, in standard deviations, show more noise than curvature
+_SHORT: Final = 0.3
+# the chance, before any sum, that features say nothing
+_NOTHING: Final = 0.8
 _INNER, _INNER_STEP = 40, 0.7
-# variances of scores, of 1 for classes
+# variances that scores may have, of 1 for classes
 _SCORES: Final = np.geomspace(0.02, 3.0, 20)
 _NUMBER_SCORES: Final = 0.04
 
@@ -200,7 +200,7 @@ class Fit:
         old, new = belief.seen[-2:]
         step = new.weights - old.weights
         length, along = float(np.linalg.norm(step)), step @ covariance
-        if float((along * step).sum()) < _SHORT**2:
+        if float((along * step).sum()) < _SHORT**2 * self._unit:
             return covariance
         (_, before, first), (_, after, second) = (self._expected(covariance, one) for one in (old, new))
         seen = float((step * (new.gradient - old.gradient)).sum()) / length
@@ -250,7 +250,7 @@ class Fit:
         # the mean slopes that the model is to have: shares of classes, shrunk by their noise
         wanted = self._constant(-rest_slopes, sqrt(alone))[0] if self._classes else -rest_slopes
         roots, axes = np.linalg.eigh(belief.covariance)
-        prior = self._variance(belief, rest @ axes, roots, noise)
+        sizes, chances = self._likely(belief, rest @ axes, roots, noise)
         weights, intercepts = belief.weights @ axes, belief.intercepts
         for _ in range(_INNER):
             slopes, gradient, curvature = self._normal(belief.covariance, weights @ axes.T, intercepts)
@@ -259,6 +259,9 @@ class Fit:
             step = (turn.T @ (wanted - slopes)[:, None]) / np.maximum(bends, LEAST_ROOT)
             intercepts = intercepts + np.clip((turn @ step)[:, 0], -1.0, 1.0)
             steep = bends * roots
+            # of the one normal prior that shrinks each direction as the mixture does
+            under = chances / (steep[..., None] ** 2 * sizes + noise)
+            prior = (under * sizes).sum(axis=-1) / under.sum(axis=-1)
             wrong, far = turn.T @ (rest + gradient) @ axes, turn.T @ weights
             step = -(steep * wrong / noise + far / prior) / (steep**2 / noise + 1 / prior)
             weights = weights + _INNER_STEP * (turn @ step)
@@ -297,22 +300,23 @@ class Fit:
             rest, noise, total = rest + trust * slopes, noise + (trust * error) ** 2, total + trust
         return rest / total, noise / total**2
 
-    def _variance(self, belief: Belief, gradient: Numbers, roots: Numbers, noise: float) -> float:
-        """Return the prior's variance of a weight: that of the least estimated loss, next to none if none lowers it."""
+    def _likely(self, belief: Belief, gradient: Numbers, roots: Numbers, noise: float) -> tuple[Numbers, Numbers]:
+        """Return variances that weights may have, and the chances of these given a gradient at weights of zero."""
         at = np.zeros_like(belief.weights)
         bends, turn = np.linalg.eigh(self._normal(belief.covariance, at, belief.prior)[2])
         steep, wrong = np.maximum(bends, 0.0)[:, None] * roots, turn.T @ gradient
-        clear = np.maximum(wrong**2 - noise, 0.0)
-        best, chosen = 0.0, _SCORES[0] * 1e-4
-        for score in _SCORES * (1.0 if self._classes else _NUMBER_SCORES):
-            under = steep**2 + noise * roots.sum() / score
-            each = 0.5 * steep**3 / under**2 - steep / under
-            loss = float((each * wrong**2 + noise * steep / under).sum())
-            # the error of this estimate, with the squares of the noiseless gradient as far as they are seen
-            error = sqrt(float((each**2 * (2 * noise**2 + 4 * noise * clear)).sum()))
-            if loss < best and loss < -_MARGIN * error:
-                best, chosen = loss, score
-        return float(chosen / roots.sum())
+        scores = _SCORES * self._unit
+        sizes = np.append(_SCORES[0] * 1e-4, scores) / roots.sum()
+        prior = np.append(_NOTHING, np.full(len(scores), (1 - _NOTHING) / len(scores)))
+        under = steep[..., None] ** 2 * sizes + noise
+        each = np.log(prior) - 0.5 * (np.log(under) + wrong[..., None] ** 2 / under).sum(axis=(0, 1))
+        chances = np.exp(each - each.max())
+        return sizes, chances / chances.sum()
+
+    @property
+    def _unit(self) -> float:
+        """What variances of scores are counted in."""
+        return 1.0 if self._classes else _NUMBER_SCORES
 
     @property
     def _classes(self) -> bool:
