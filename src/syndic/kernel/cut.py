@@ -128,9 +128,12 @@ def check_servers(servers: tuple[str, ...], adversary: Adversary) -> None:
         )
 
 
-def partners_with(servers: tuple[str, ...]) -> int:
-    """Return how many parties' columns a table may have: so many factors have a degree below the number of servers."""
-    return len(servers) - 1 if servers else PARTNERS
+def partners_with(servers: tuple[str, ...], colluding: int) -> int:
+    """Return how many parties' columns a table may have: so many factors have a degree below the number of servers.
+
+    Two parties have the shares of a table, and together its exact counts: two that collude may have no third partner.
+    """
+    return len(servers) - 1 if servers and colluding == 1 else PARTNERS
 
 
 def few_parties(groups: Sequence[Group]) -> str:

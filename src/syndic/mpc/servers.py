@@ -6,7 +6,9 @@ Its value at 0 is the sum of all servers' terms L(i) P(i), where L = 3, -3, 1 fo
 four. Four also give values of degree 3: sums over rows of x y z, one column of each of three parties. A server adds the
 level of a column that is not sent, 1 less its shares of the others. It gives its term, less a pad, to the right party,
 and the pad's seed to the left one. So both have shares of the product, as from a dealer (`syndic.mpc.product`), and
-noise, masks and opening are as there; a third party has none. After Ben-Or, Goldwasser and Wigderson 1988.
+noise, masks and opening are as there; a third party has none. Two parties that add up their shares have the exact sums:
+they know the rows of a table of theirs anyway, but must not collude where there is a third party. After Ben-Or,
+Goldwasser and Wigderson 1988.
 
 *Proof* that rows are one-hot (`syndic.mpc.proof`). Servers 1 and 2 are verifiers, so that one of them is honest. Each
 draws a challenge; the party proves its rows to each, in shares like those of the rows. A verifier then draws a point,
@@ -26,12 +28,13 @@ every group and g the polynomial in t through d at 0 and v u sum_j r_j D_j at 1.
 h. D is fixed before r, u and v, and d before t. So a D that is not 0, in whatever entry, passes with a chance of at
 most (3 + 2 points) / (|K| - p), and so does a d that is not 0: 2^-60, as for a false row.
 
-*Who learns what.* One server, the coordinator and any parties that are no servers, together, may deviate: they learn
-the noisy products plus shifts that they know. Let server c lie, with party A. The honest servers have points of one
-line, so a matrix X that was proven. What opens is the product less L(c) times that of the line's values at c, plus what
-c sends: A knows X(c), c knows the others' Y(c) and Z(c), which are uniform. A verifier that lies gets F, H and O at one
-point outside the field: F is uniform by the masks, the others follow. Whether an honest verifier refuses does not
-depend on rows: honest answers are on a line or not by what A made, and any other answer of c is off it.
+*Who learns what.* One server, the coordinator and any parties that are no servers (of a product of three, one party),
+together, may deviate: they learn the noisy products plus shifts that they know. Let server c lie, with party A. The
+honest servers have points of one line, so a matrix X that was proven. What opens is the product less L(c) times that of
+the line's values at c, plus what c sends: A knows X(c), c knows the others' Y(c) and Z(c), which are uniform. A
+verifier that lies gets F, H and O at one point outside the field: F is uniform by the masks, the others follow. Whether
+an honest verifier refuses does not depend on rows: honest answers are on a line or not by what A made, and any other
+answer of c is off it.
 *What breaks it.* Two servers, even if one only looks and the other lies: the second can publish its shares in a shift.
 Without identities in the study a coordinator that forges keys can read all shares.
 """

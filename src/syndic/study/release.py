@@ -119,7 +119,8 @@ class Release:
             # nobody knows whose rows are missing
             public = rows is not None and getattr(study.protocol, "missing", 0) == 0
             found = measured_by_model(result, public=public, repeated=repeated)
-            groups = groups_of(study, partners_with(getattr(study.protocol, "servers", ())))
+            servers, colluding = getattr(study.protocol, "servers", ()), getattr(study.protocol, "colluding", 1)
+            groups = groups_of(study, partners_with(servers, colluding))
             everybody = sum(group.people for group in groups)
             # a table of a part of the people, scaled up, says less than its counts, and nothing of the rest
             tables = tuple(one for one in found.tables if covered(groups, one.names) == everybody)

@@ -14,6 +14,7 @@ from syndic import Study, simulate
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Call, Reply, decode
+from syndic.kernel.cut import partners_with
 from syndic.methods import Marginals
 from syndic.methods.histogram.marginals_plan import MarginalsPlan, whole_noise
 from syndic.methods.layout import TableLayout
@@ -134,6 +135,17 @@ def test_four_servers_count_a_table_of_three_parties_of_a_group() -> None:
     result: Any = simulate(agreed, given, seed=1).result
     for table in result.tables:
         assert table.values.tolist() == exact(agreed, table.domain.names, "north", "south").tolist()
+
+
+def test_four_servers_count_no_table_of_three_parties_of_which_two_may_collude() -> None:
+    """The two that have the shares would have the exact table, and with it the third party's column."""
+    held = {"a": ("north", ["score"]), "b": ("north", ["age"]), "c": ("north", ["colour"]), "d": ("north", ["score"])}
+    served = 'cliques = [["colour", "age", "score"]]\nservers = ["a", "b", "c", "d"]'
+    study(served, held).check()
+    with pytest.raises(InputError, match="colour, age, score at one or two parties"):
+        study(f"{served}\ncolluding = 2", held).check()
+    assert [partners_with(("a", "b", "c", "d"), number) for number in (0, 1, 2)] == [2, 3, 2]
+    assert partners_with(("a", "b", "c"), 1) == partners_with((), 1) == 2
 
 
 def test_three_parties_of_one_group_cannot_count_one_table() -> None:

@@ -407,12 +407,20 @@ def test_two_of_three_parties_toss_the_noise_of_a_table(tmp_path: Path) -> None:
     carrier.close()
 
 
-def test_two_of_three_parties_toss_no_noise_against_more_than_one_that_colludes() -> None:
-    """The two together would know the noise, and so the third party's part of the exact table."""
+def test_where_two_may_collude_no_table_of_three_parties_is_counted() -> None:
+    """Two of the three have the shares, whose sum is the exact table, and know the noise that they toss."""
     question = Question(number=2, tables=(("a", "e", "c"), ("d", "b")))
     for number, places in ((1, {0, 1}), (2, {1})):
         agreed = study(FOUR, f"{SERVED_BY_FOUR}\ncolluding = {number}", budget="epsilon = 1\ndelta = 1e-6")
-        assert places_of(round_of(agreed, question)) == places
+        planned = agreed.plan_as(SynthesisPlan)
+        assert planned.account.tosses(3) == (number == 1)
+        assert planned.account.tosses(2)
+        if number == 1:
+            assert places_of(round_of(agreed, question)) == places
+            continue
+        with pytest.raises(RefusedError, match="no group has at one or two parties"):
+            planned.check_question(question)
+        planned.check_question(Question(number=2, tables=(("d", "b"),)))
 
 
 def test_people_that_a_table_lacks_scale_its_coins_and_their_variance(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from products import carrier_of, coordinate, counted, product_of, study_of, tabl
 from support import CASES, THREE_VERTICAL, Case, _across, across_study, open_nodes, vertical_study
 from syndic import Study
 from syndic.errors import InputError, RefusedError
+from syndic.kernel import decode
 from syndic.methods import Marginals
 from syndic.methods.layout import TableLayout
 from syndic.mpc import servers
@@ -552,3 +553,19 @@ def test_a_verifier_gives_no_share_before_it_has_checked(study: Study) -> None:
 def test_servers_are_three_or_four_parties_of_a_proven_study(options: dict[str, Any], text: str) -> None:
     with pytest.raises((InputError, ValueError), match=text):
         study_of(PARTS, **options).plan.check()
+
+
+def test_the_two_with_shares_of_a_table_of_three_parties_have_it_exactly() -> None:
+    """Noise does not help against both: such tables are counted only where one party may collude (`partners_with`)."""
+    names = ("p0c0", "p1c0", "p2c0")
+    study = study_of(PARTS, servers=["p2", "p3", "p4", "p1"], cliques=[list(names)])
+    carrier = carrier_of(study, PARTS, noisy=True)
+    coordinate(study, carrier)
+    field, totals = product_of(study).sizes.ring, []
+    for own, other in (("p0", "p1"), ("p1", "p0")):
+        kept: Any = carrier.members[own].memory[f"product total {other}"]
+        totals.append((decode(kept, KeptShare) if isinstance(kept, bytes) else kept).total.astype(np.int64))
+    exact = counted(PARTS, names).ravel()
+    assert field.lift(field.reduce(totals[0] + totals[1])).ravel().tolist() == exact.tolist()
+    with pytest.raises(InputError, match="at one or two parties"):
+        study_of(PARTS, servers=["p2", "p3", "p4", "p1"], cliques=[list(names)], colluding=2).check()

@@ -208,7 +208,7 @@ class Describe(CountsTables, tag="describe"):
                     f"the table of {', '.join(block.clique)} has {cells:,} cells, and at most cell_cap "
                     f"({self.cell_cap:,}) are counted: use fewer bins or columns"
                 )
-        groups = groups_of(terms, partners_with(self._marginals.servers))
+        groups = groups_of(terms, partners_with(self._marginals.servers, self.colluding))
         if self.missing and shared_people(terms):
             raise InputError("a group of people is described only if all its parties answer: set missing = 0")
         layout = layout_of(groups, tuple(dict.fromkeys(block.clique for block in blocks)), schema.domain)

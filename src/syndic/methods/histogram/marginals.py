@@ -151,9 +151,10 @@ class Marginals(CountsTables, tag="marginals"):
     Where parties of a group multiply, none may be missing. `adversary`: "active" lets them prove that their rows have
     at most a single one in each column, so that a party that deviates cannot read a partner's record; "passive" leaves
     the proof out. `servers`: three or four parties that multiply in place of the coordinator, so that it may collude
-    with one party or server; two of them together can read all rows. Four also count tables of three parties' columns.
-    `coordinator_noise`: whether the coordinator adds a share of the noise on what several parties count, so that with m
-    parties the variance is (m + 1) / m of a curator's, and not m / (m - 1). It must not tell it, nor omit it.
+    with one party or server; two of them together can read all rows. With `colluding = 1` four also count tables of
+    three parties' columns. `coordinator_noise`: whether the coordinator adds a share of the noise on what several
+    parties count, so that with m parties the variance is (m + 1) / m of a curator's, and not m / (m - 1). It must not
+    tell it, nor omit it.
     """
 
     title: ClassVar[str] = "Marginal tables from a masked sum"
@@ -199,7 +200,7 @@ class Marginals(CountsTables, tag="marginals"):
 
     def plan(self, terms: Terms) -> MarginalsPlan:
         """Choose the tables, calibrate the noise to the strictest budget, and size the ring for both."""
-        groups = groups_of(terms, partners_with(self.servers))
+        groups = groups_of(terms, partners_with(self.servers, self.colluding))
         layout = layout_of(groups, self._tables(terms, groups), terms.schema.domain)
         self.graph_of(terms)  # says what is wrong with the number of parties better than the noise does
         return self.plan_from(terms, layout, self._noise(terms, layout), terms.unit.most * layout.one)

@@ -102,7 +102,8 @@ class Synthesis(ProductSteps, tag="synthesis"):
     for such sets. `adversary`: "active", the default unless `colluding` is 0, lets parties prove that their rows are
     one-hot, so that a party that deviates cannot read a partner's record. `servers`: three or four parties that
     multiply in place of the coordinator, so that it may collude with one party or server; two of them together can read
-    all rows. Rows take twice the traffic, with four three times, and three parties' columns are counted together.
+    all rows. Rows take twice the traffic, with four three times; with four and `colluding` 1 three parties' columns are
+    counted together.
     `traffic`: about how many bytes a person all tables may take, masked rows counted once however many partners they
     are passed on to; every round of chosen tables sends rows anew, and parities take a sixth more, coins up to a
     quarter a round.
@@ -155,7 +156,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
         """Cut the strictest budget into rounds, and make the model as large as the study's limits allow."""
         for name in self.servers:
             member(terms, name)
-        groups = groups_of(terms, partners_with(self.servers))
+        groups = groups_of(terms, partners_with(self.servers, self.colluding))
         every = set(terms.schema.names)
         lacking = any(group.people and not group.read_from.keys() >= every for group in groups)
         apart = shared_people(terms) or lacking
