@@ -42,6 +42,7 @@ from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     UNDER_MASKS,
     Adversary,
+    Group,
     Nothing,
     Party,
     Requires,
@@ -93,17 +94,16 @@ class Synthesis(ProductSteps, tag="synthesis"):
     `rows`: how many rows are drawn, by default as many as the noisy counts say, or the public number under
     `replace`. `zeros`: combinations that no row can have. `target`: a column, such as a label, whose relation to
     every other column the model holds. `keep`: sets of columns whose tables are measured and held by the model.
-    `interactions`: whether 1 % of the budget looks for sets of three to five columns that depend on each other though
-    no pair of them shows it.
+    `interactions`: whether 1 % of the budget, up to 5 % if it takes that, looks for sets of three to five columns that
+    depend on each other though no pair of them shows it.
     `colluding` and `missing` are as in the masked tables: parties - colluding - missing shares of the noise are
     enough. With `colluding` 0 the guarantee is for everybody but the parties, of which each can subtract its own
     share.
-    Where parties of a group hold different columns of the same people, `missing` is 0, and up to 5 % of the budget look
-    for such sets. `adversary`: "active", the default unless `colluding` is 0, lets parties prove that their rows are
-    one-hot, so that a party that deviates cannot read a partner's record. `servers`: three or four parties that
-    multiply in place of the coordinator, so that it may collude with one party or server; two of them together can read
-    all rows. Rows take twice the traffic, with four three times; with four and `colluding` 1 three parties' columns are
-    counted together.
+    Where parties of a group hold different columns of the same people, `missing` is 0. `adversary`: "active", the
+    default unless `colluding` is 0, lets parties prove that their rows are one-hot, so that a party that deviates
+    cannot read a partner's record. `servers`: three or four parties that multiply in place of the coordinator, so that
+    it may collude with one party or server; two of them together can read all rows. Rows take twice the traffic, with
+    four three times; with four and `colluding` 1 three parties' columns are counted together.
     `traffic`: about how many bytes a person all tables may take, masked rows counted once however many partners they
     are passed on to; every round of chosen tables sends rows anew, and parities take a sixth more, coins up to a
     quarter a round.
@@ -157,14 +157,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
         for name in self.servers:
             member(terms, name)
         groups = groups_of(terms, partners_with(self.servers, self.colluding))
-        every = set(terms.schema.names)
-        lacking = any(group.people and not group.read_from.keys() >= every for group in groups)
-        apart = shared_people(terms) or lacking
-        if apart and (self.missing or not terms.unit.sizes_are_public or len(terms.parties) == 1):
-            raise InputError(
-                "where parties hold different columns, numbers of people are public and all parties answer: set "
-                'neighbours = "replace", rows = 1 and missing = 0, and name at least two parties'
-            )
+        apart = _held_apart(terms, groups, self.missing)
         shared = shared_people(terms) and self.colluding > 0
         dealt, proven = shared and not self.servers, adversary_of(self.adversary, self.colluding) == "active"
         # one row at one group of people: it moves two counts of a table by one each
@@ -333,6 +326,19 @@ class Synthesis(ProductSteps, tag="synthesis"):
     def read(self, plan: SynthesisPlan, folder: Path) -> SyntheticTable:
         """Read back the synthetic table, its model and the noisy tables."""
         return read_synthesis(plan.terms.schema, folder, plan.selector)
+
+
+def _held_apart(terms: Terms, groups: Sequence[Group], missing: int) -> bool:
+    """Return whether parties hold different columns; refuse what such a study cannot have."""
+    every = set(terms.schema.names)
+    lacking = any(group.people and not group.read_from.keys() >= every for group in groups)
+    apart = shared_people(terms) or lacking
+    if apart and (missing or not terms.unit.sizes_are_public or len(terms.parties) == 1):
+        raise InputError(
+            "where parties hold different columns, numbers of people are public and all parties answer: set "
+            'neighbours = "replace", rows = 1 and missing = 0, and name at least two parties'
+        )
+    return apart
 
 
 def _noise(party: Party[SynthesisPlan], question: Question) -> RoundNoise:
