@@ -11,7 +11,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, combinations
 from typing import final
 
 import numpy as np
@@ -34,7 +34,7 @@ from syndic.model.markov.levels import (
 from syndic.model.markov.measurement import UNKNOWN, Impossible, Measurement, estimate_total
 from syndic.model.markov.parity import LEAST_DEVIATION, SIZES, Scan, most_sets, plan_scan
 from syndic.model.markov.score import MEAN_ABSOLUTE, STANDS_OUT, choose_tables, outside_scores, pairs_of
-from syndic.model.markov.structure import fitting_sets, grow, grow_forest, start_structure
+from syndic.model.markov.structure import Axes, Structure, exchange, fitting_sets, grow, grow_forest, start_structure
 from syndic.model.markov.tree import plan_tree
 
 # candidate numbers of tables in a round, as multiples of the number of columns divided by the rounds
@@ -224,6 +224,7 @@ class GrowingModel:
 
     field: MarkovField
     pairs: dict[Names, Measurement]
+    _grown: int
 
     def __init__(
         self, settings: Adaptive, counts: Counts, mu_squared: Fraction, *, zeros: Sequence[Impossible] = ()
@@ -236,7 +237,6 @@ class GrowingModel:
         self.grouping = self.asked = Grouping.none(counts.domain)
         self.found: tuple[Names, ...] = ()
         self._zeros = zeros
-        self._grown = 0
 
     def choose(self) -> list[Names]:
         """Return the tables of the next round, over the groups of `asked`: columns, pairs, then selected tables."""
@@ -296,7 +296,7 @@ class GrowingModel:
         self.found = fitting_sets(domain, self._held, small, settings.cells // 2, settings.most_found(domain))
         if self.found:
             cliques = plan_tree(domain, [*self._held, *self.found]).cliques
-            self.structure, self._grown = start_structure(domain, cliques, settings.cells), 0
+            self._start(start_structure(domain, cliques, settings.cells))
             self.field = self.fitted(None, settings.iterations // 5)
 
     def fit(self, opened: Sequence[Measurement]) -> None:
@@ -346,7 +346,7 @@ class GrowingModel:
         # cliques as in the plan, which is made before any row is read and has space for them with any grouping
         sets = [*(zero.names for zero in zeros), *settings.held(domain)]
         self._held = plan_tree(settings.merged(domain, zeros), sets).cliques if sets else ()
-        self.structure = start_structure(self.domain, self._held, settings.cells)
+        self._start(start_structure(self.domain, self._held, settings.cells))
 
     def _merged(self, tables: Mapping[str, Measurement]) -> dict[str, NDArray[np.int64]]:
         """Return the groups of ordered columns, where levels that are not in order follow, and of long lists."""
@@ -363,9 +363,16 @@ class GrowingModel:
             given[name] = group_released(released, branches, self.one_way[name], settings.most_levels)
         return given
 
+    def _start(self, structure: Structure) -> None:
+        """Begin to grow from a structure, whose pairs of columns stay; others have a worth when they come in."""
+        self.structure = structure
+        self._grown = 0
+        self._worth: dict[Axes, float] = {}
+        self._fixed = structure.pairs
+
     def grow(self, step: int) -> None:
         """Add edges for pairs that the model fits badly, up to its share of the cells, and fit it again."""
-        settings = self.settings
+        settings, before = self.settings, self.structure.pairs
         scores = outside_scores(self.field, self.pairs)
         least, most_cells = settings.least_distance * self.field.total, settings.cells * step // settings.growth
         if step == 1 and settings.growth > 1:
@@ -373,7 +380,30 @@ class GrowingModel:
         else:
             most = len(scores) if step == settings.growth else math.ceil(0.4 * len(self.domain))
             self.structure = grow(self.structure, scores, least=least, most_cells=most_cells, most=most)
+        worth = self._by_axes(scores)
+        self._worth |= {pair: worth.get(pair, 0.0) for pair in self.structure.pairs - before}
         self.field = self.fitted(self.field, settings.iterations // 5)
+        if step == settings.growth:
+            self._exchange(least)
+
+    def _exchange(self, least: float) -> None:
+        """Exchange pairs in cliques for others if that brings the model, fitted again, nearer to the noisy pairs."""
+        before, field = self.structure, self.field
+        outside = self._by_axes(outside_scores(field, self.pairs))
+        chosen = [one.names for opened in self.rounds[2:] for one in opened]
+        fixed = self._fixed.union(pair for names in chosen for pair in combinations(self.domain.axes(names), 2))
+        worth = {pair: self._worth.get(pair, 0.0) for pair in before.pairs}
+        worth |= {pair: score for pair, score in outside.items() if score >= least}
+        self.structure = exchange(before, worth, fixed, most_cells=self.settings.cells)
+        if self.structure is before:
+            return
+        self.field = self.fitted(field, self.settings.iterations // 5)
+        if sum(self._by_axes(outside_scores(self.field, self.pairs)).values()) >= sum(outside.values()):
+            self.structure, self.field = before, field
+
+    def _by_axes(self, scores: Mapping[Names, float]) -> dict[Axes, float]:
+        """Return scores of pairs, at least 0, by the places of their columns."""
+        return {self.domain.axes(names): max(0.0, score) for names, score in scores.items()}
 
     def chosen(self, budget: Fraction) -> list[Names]:
         """Return the tables of the next round; the columns themselves if no table is useful."""

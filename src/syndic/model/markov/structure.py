@@ -1,9 +1,10 @@
 """The graph of a model: which columns share a clique, grown edge by edge within a limit on cells."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import islice
+from itertools import combinations, islice
 from operator import or_
 from typing import final
 
@@ -19,8 +20,12 @@ PRICE = 0.4
 # triangulations tried for each edge that is added: TRIES / number of columns, and at least FEWEST
 TRIES = 600
 FEWEST = 8
+# pairs that come in for others at most
+EXCHANGES = 12
 # two elimination orders are tried up to this many columns; one of them is slow
 FEW_COLUMNS = 40
+
+Axes = tuple[int, ...]
 
 
 @final
@@ -52,6 +57,11 @@ class Structure:
         return tuple(found)
 
     @cached_property
+    def pairs(self) -> frozenset[Axes]:
+        """The pairs of columns that share a clique."""
+        return frozenset(pair for one in self.cliques for pair in combinations(bits(one), 2))
+
+    @cached_property
     def graph(self) -> Graph:
         """For each column its neighbours along edges."""
         return graph_of(self.domain, self.edges)
@@ -65,6 +75,29 @@ class Structure:
         orders = (fill, weight) if len(self.domain) <= FEW_COLUMNS else (weight,)
         cliques = tuple(fewest(self.domain, graph, orders))
         return Structure(self.domain, (*self.edges, (names[first], names[second])), cliques)
+
+    def separable(self) -> Iterator[tuple[Axes, int, int]]:
+        """Yield the pairs of columns that share one clique only, with that clique and the cells that are freed."""
+        sizes = self.domain.sizes
+        shared = Counter(pair for one in self.cliques for pair in combinations(bits(one), 2))
+        for clique in self.cliques:
+            whole = cells(clique, sizes)
+            left = {axis: whole // sizes[axis] * bool(self._parts(clique, (axis,))) for axis in bits(clique)}
+            for first, second in combinations(bits(clique), 2):
+                if shared[first, second] == 1:
+                    yield (first, second), clique, whole - left[first] - left[second]
+
+    def without(self, pair: Axes, clique: int) -> "Structure":
+        """Return the structure in which two columns no longer share their only clique. It stays chordal."""
+        apart = tuple(self.domain.names[axis] for axis in pair)
+        rest = [one for one in self.cliques if one != clique]
+        edges = tuple(one for one in self.edges if one != apart)
+        return Structure(self.domain, edges, (*rest, *self._parts(clique, pair)))
+
+    def _parts(self, clique: int, axes: Axes) -> list[int]:
+        """Return the clique without each of these columns, unless another clique contains what is left."""
+        parts = [clique & ~(1 << axis) for axis in axes]
+        return [part for part in parts if not any(part & ~one == 0 for one in self.cliques if one != clique)]
 
     @property
     def components(self) -> list[int]:
@@ -174,3 +207,45 @@ def _joined(structure: Structure, before: Sequence[int]) -> Iterator[tuple[int, 
     for first, (now, earlier) in enumerate(zip(structure.joined, before, strict=True)):
         for second in bits((now & ~earlier) >> (first + 1) << (first + 1)):
             yield first, second
+
+
+def exchange(structure: Structure, worth: Mapping[Axes, float], fixed: Set[Axes], *, most_cells: int) -> Structure:
+    """Bring pairs of columns into cliques in place of others that are worth less together, but never of `fixed`.
+
+    Growth adds one edge after another and takes none back, so that early ones can leave no room for better ones. Here
+    one of the pairs that are worth most comes in, and pairs of one clique only go out, the cheapest for the cells they
+    need first, until all cliques fit. The exchange that gains most is made, until none gains.
+    """
+
+    def total(one: Structure) -> float:
+        return sum(worth.get(pair, 0.0) for pair in one.pairs)
+
+    for _ in range(EXCHANGES):
+        now = total(structure)
+        outside = sorted(worth.keys() - structure.pairs, key=lambda pair: (-worth[pair], pair))
+        tries = outside[: max(FEWEST, TRIES // len(structure.domain))]
+        found = [one for pair in tries if (one := _exchanged(structure, pair, worth, fixed, most_cells))]
+        best = max(found, key=total, default=structure)
+        if total(best) <= now:
+            break
+        structure = best
+    return structure
+
+
+def _exchanged(
+    structure: Structure, pair: Axes, worth: Mapping[Axes, float], fixed: Set[Axes], most_cells: int
+) -> Structure | None:
+    """Return the structure with one more pair and without what must go for it, or None if it does not fit."""
+    found = structure.with_edge(pair)
+    while found.cells > most_cells:
+        excess = found.cells - most_cells
+        going = [
+            (worth.get(one, 0.0) / min(freed, excess), one, clique)
+            for one, clique, freed in found.separable()
+            if freed > 0 and one != pair and one not in fixed
+        ]
+        if not going:
+            return None
+        _, one, clique = min(going)
+        found = found.without(one, clique)
+    return found

@@ -9,8 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.model.markov import Adaptive, Grouping, GrowingModel, Impossible, Measurement, Synthesis
+from syndic.model.markov import Adaptive, Grouping, GrowingModel, Impossible, Measurement, Synthesis, select
 from syndic.model.markov.measurement import UNKNOWN
+from syndic.model.markov.score import outside_scores
+from syndic.model.markov.structure import Structure
 from unit.model.markov.selection import Codes, Recorder, Replay, chain, curator
 
 DOMAIN = Domain(tuple("abcdef"), (4, 3, 5, 2, 6, 3))
@@ -290,3 +292,38 @@ def test_pairs_are_counted_over_as_many_groups_as_their_own_noise_allows() -> No
     # half the noise: twice the cells of a table
     assert groups(Quieter) == pytest.approx(groups(Recorder) * 2**0.5, abs=1)
     assert groups(Recorder) > 8
+
+
+def cramped(seed: int) -> tuple[GrowingModel, float]:
+    """Return a grown model with little room, and its distance from the noisy pairs outside, in rows."""
+    domain = Domain.of({f"c{place}": size for place, size in enumerate((12, 9, 3, 8, 4, 10, 6, 5))})
+    counts, _ = curator(chain(domain, 20_000, seed, stay=0.8), domain, seed)
+    model = GrowingModel(Adaptive(rounds=1, cells=2_000), counts, Fraction(1))
+    for budget in model.budgets[:2]:
+        model.fit(counts.measure(model.choose(), budget, model.asked))
+    model.choose()
+    return model, sum(max(0.0, score) for score in outside_scores(model.field, model.pairs).values())
+
+
+def test_exchanges_bring_a_model_without_room_nearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchanged = [cramped(seed) for seed in range(4)]
+    monkeypatch.setattr(select, "exchange", lambda structure, *_, **__: structure)
+    plain = [cramped(seed) for seed in range(4)]
+    assert all(now <= before for (_, now), (_, before) in zip(exchanged, plain, strict=True))
+    assert sum(now for _, now in exchanged) < 0.95 * sum(before for _, before in plain)
+
+
+def loses(structure: Structure, *_: object, **__: object) -> Structure:
+    pair, clique, _freed = next(structure.separable())
+    return structure.without(pair, clique)
+
+
+def test_an_exchange_that_does_not_bring_it_nearer_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, _ = cramped(0)
+    monkeypatch.setattr(select, "exchange", loses)
+    after, _ = cramped(0)
+    monkeypatch.setattr(select, "exchange", lambda structure, *_, **__: structure)
+    plain, _ = cramped(0)
+    assert after.structure == plain.structure
+    assert after.field.tree == plain.field.tree
+    assert before.structure.cells <= 2_000

@@ -26,7 +26,7 @@ from syndic.model.markov.score import (
     pairs_of,
     strengths,
 )
-from syndic.model.markov.structure import Structure, grow, grow_forest, start_structure
+from syndic.model.markov.structure import Axes, Structure, exchange, grow, grow_forest, start_structure
 from unit.model.markov.selection import Names, chain
 
 DOMAIN = Domain(tuple("abcdef"), (4, 3, 5, 2, 6, 3))
@@ -75,6 +75,71 @@ def test_cells_stay_below_the_cap_and_cliques_are_those_of_a_chordal_graph(
     assert all(any(set(edge) <= set(names) for names in found.sets) for edge in found.edges)
     # triangulating chordal cliques adds nothing
     assert sorted(triangulate(DOMAIN, found.sets)) == sorted(found.sets)
+
+
+def of_axes(scores: dict[Names, float]) -> dict[Axes, float]:
+    return {DOMAIN.axes(names): score for names, score in scores.items()}
+
+
+def total(found: Structure, worth: dict[Axes, float]) -> float:
+    return sum(worth.get(pair, 0.0) for pair in found.pairs)
+
+
+def is_chordal(found: Structure) -> bool:
+    # triangulating the cliques of a chordal graph adds nothing
+    return sorted(triangulate(DOMAIN, found.sets)) == sorted(found.sets)
+
+
+@given(st.lists(st.integers(1, 63), min_size=1, max_size=6))
+def test_two_columns_of_one_clique_can_part_and_the_cells_are_those_announced(members: list[int]) -> None:
+    sets = [tuple(name for place, name in enumerate(DOMAIN.names) if one >> place & 1) for one in members]
+    found = structure(sets)
+    separable = list(found.separable())
+    once = [pair for pair in found.pairs if sum(all(one >> axis & 1 for axis in pair) for one in found.cliques) == 1]
+    assert sorted(pair for pair, _, _ in separable) == sorted(once)
+    for pair, clique, freed in separable:
+        apart = found.without(pair, clique)
+        assert apart.pairs == found.pairs - {pair}
+        assert apart.cells == found.cells - freed
+        assert is_chordal(apart)
+
+
+def test_a_pair_that_came_early_makes_room_for_better_ones() -> None:
+    # e, the widest, was joined with c first; then nothing else fits
+    early = grow(structure(), {("c", "e"): 20.0}, least=1.0, most_cells=46, most=1)
+    worth = of_axes({("c", "e"): 20.0, ("a", "e"): 30.0, ("a", "b"): 10.0})
+    assert grow(early, {("a", "e"): 30.0, ("a", "b"): 10.0}, least=1.0, most_cells=46, most=5) == early
+    found = exchange(early, worth, set(), most_cells=46)
+    assert total(found, worth) == 40.0
+    assert {("a", "e"), ("a", "b")} <= set(found.sets)
+    # what must stay stays
+    assert exchange(early, worth, early.pairs, most_cells=46) is early
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=15, max_size=15),
+    st.integers(60, 2000),
+    st.integers(1, 8),
+    st.lists(st.integers(0, 14), max_size=2),
+)
+@settings(max_examples=40)
+def test_exchanges_fit_keep_what_is_fixed_and_never_lose(
+    values: list[float], most_cells: int, most: int, kept: list[int]
+) -> None:
+    scores: dict[Names, float] = dict(zip(pairs_of(DOMAIN.names), values, strict=True))
+    held = [pairs_of(DOMAIN.names)[place] for place in kept]
+    try:
+        start = start_structure(DOMAIN, held, most_cells)
+    except InputError:
+        return
+    grown = grow(start, scores, least=1.0, most_cells=most_cells, most=most)
+    worth = of_axes(scores)
+    found = exchange(grown, worth, start.pairs, most_cells=most_cells)
+    assert found.cells <= most_cells
+    assert is_chordal(found)
+    assert start.pairs <= found.pairs
+    assert found == grown or total(found, worth) > total(grown, worth)
+    assert all(any(set(edge) <= set(names) for names in found.sets) for edge in found.edges)
 
 
 def test_growing_is_the_same_whatever_the_order_of_the_scores() -> None:
