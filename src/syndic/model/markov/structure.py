@@ -22,7 +22,8 @@ TRIES = 600
 FEWEST = 8
 # pairs that come in for others at most
 EXCHANGES = 12
-# two elimination orders are tried up to this many columns; one of them is slow
+# two elimination orders and exchanges are tried up to this many columns: with more, one of the orders is slow, and
+# cliques that share many columns, as exchanges leave them, make tables of pairs slow
 FEW_COLUMNS = 40
 
 Axes = tuple[int, ...]
@@ -216,28 +217,30 @@ def exchange(structure: Structure, worth: Mapping[Axes, float], fixed: Set[Axes]
     one of the pairs that are worth most comes in, and pairs of one clique only go out, the cheapest for the cells they
     need first, until all cliques fit. The exchange that gains most is made, until none gains.
     """
-
-    def total(one: Structure) -> float:
-        return sum(worth.get(pair, 0.0) for pair in one.pairs)
-
-    for _ in range(EXCHANGES):
-        now = total(structure)
+    for _ in range(EXCHANGES if len(structure.domain) <= FEW_COLUMNS else 0):
         outside = sorted(worth.keys() - structure.pairs, key=lambda pair: (-worth[pair], pair))
-        tries = outside[: max(FEWEST, TRIES // len(structure.domain))]
-        found = [one for pair in tries if (one := _exchanged(structure, pair, worth, fixed, most_cells))]
-        best = max(found, key=total, default=structure)
-        if total(best) <= now:
+        best, most = structure, 0.0
+        for pair in outside[: max(FEWEST, TRIES // len(structure.domain))]:
+            other, gained = _exchanged(structure, pair, worth, fixed, most_cells, most)
+            if gained > most:
+                best, most = other, gained
+        if best is structure:
             break
         structure = best
     return structure
 
 
 def _exchanged(
-    structure: Structure, pair: Axes, worth: Mapping[Axes, float], fixed: Set[Axes], most_cells: int
-) -> Structure | None:
-    """Return the structure with one more pair and without what must go for it, or None if it does not fit."""
+    structure: Structure, pair: Axes, worth: Mapping[Axes, float], fixed: Set[Axes], most_cells: int, least: float
+) -> tuple[Structure, float]:
+    """Return the structure with one more pair and without what must go for it, and what is gained.
+
+    If that is no more than `least`, what is returned may be too large.
+    """
     found = structure.with_edge(pair)
-    while found.cells > most_cells:
+    gained = sum(worth.get(one, 0.0) for one in found.pairs - structure.pairs)
+    gained -= sum(worth.get(one, 0.0) for one in structure.pairs - found.pairs)
+    while found.cells > most_cells and gained > least:
         excess = found.cells - most_cells
         going = [
             (worth.get(one, 0.0) / min(freed, excess), one, clique)
@@ -245,7 +248,8 @@ def _exchanged(
             if freed > 0 and one != pair and one not in fixed
         ]
         if not going:
-            return None
+            return structure, 0.0
         _, one, clique = min(going)
         found = found.without(one, clique)
-    return found
+        gained -= worth.get(one, 0.0)
+    return found, gained
