@@ -96,8 +96,8 @@ def apart(numbers: Sequence[float], digits: int) -> list[str]:
 
 _STEPS: Final = tuple(map(Fraction, ("1", "1.5", "2", "3", "5", "10")))
 _GRIDS: Final = tuple(map(Fraction, (1, 2, 5, 10)))
-# a linear range has about so many steps, so that a bound moves by a few per cent
-_STEPS_OF_A_RANGE: Final = 20
+# a range has about so many steps, so that a bound moves by a few per cent; days of a month stay as they are
+_STEPS_OF_A_RANGE: Final = 32
 
 
 def round_up(number: float | Fraction, steps: tuple[Fraction, ...] = _STEPS) -> Fraction:

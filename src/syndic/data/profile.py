@@ -31,8 +31,13 @@ _ID: Final = frozenset({
 })  # fmt: skip
 _NUMBER: Final = frozenset({"index", "nbr", "no", "nr", "num", "number"})
 _CODE: Final = frozenset({
-    "category", "class", "code", "codes", "diag", "diagnosis", "icd", "icd10", "icd9", "plz", "postcode", "region",
-    "type", "zip",
+    "category", "code", "codes", "diag", "diagnosis", "fips", "icd", "icd10", "icd9", "plz", "postalcode", "postcode",
+    "type", "zip", "zipcode",
+})  # fmt: skip
+# only as the last word of a name: a store_size is a quantity
+_CODED: Final = frozenset({
+    "airline", "branch", "carrier", "class", "clinic", "county", "department", "dept", "district", "flight", "hospital",
+    "province", "region", "route", "sector", "state", "station", "store", "tract", "ward",
 })  # fmt: skip
 _JOINED: Final = re.compile(rf"({'|'.join(sorted(_PERSON))})_?({'|'.join(sorted(_ID | _NUMBER))})$")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+[0-9]*|[0-9]+|[^\W\d_]+")
@@ -49,8 +54,11 @@ def named_as_id(name: str) -> bool:
 
 
 def named_as_code(name: str) -> bool:
-    """Return whether a column's name says that its numbers are codes: `zip_code`, `admission_type_id`."""
-    return bool(_CODE.intersection(_words(name)))
+    """Return whether a column's name says that its numbers are codes: `zip_code`, `flight`, `room_no`."""
+    words = _words(name)
+    # the number of a room is a code, that of rooms is not
+    numbered = len(words) > 1 and words[-1] in _NUMBER - {"index", "num"} and not words[-2].endswith("s")
+    return numbered or not {*words[-1:]}.isdisjoint(_CODED) or not _CODE.isdisjoint(words)
 
 
 def _words(name: str) -> list[str]:
@@ -64,7 +72,7 @@ MOST_LISTED: Final = 100
 
 PUBLIC_LIST: Final = 'name a public list of all values, values = "FILE.csv", in a data dictionary or in the study'
 
-_FEW_ROWS: Final = 5  # a listed category has so many rows; in tables below _SMALL_TABLE rows two
+_FEW_ROWS: Final = 5  # a listed category or exact bound has so many rows; in tables below _SMALL_TABLE rows two
 _SMALL_TABLE: Final = 100
 _MOSTLY: Final = 0.95  # share of values that must fit a kind
 _FEW_ODD: Final = 5  # distinct texts in a column of numbers or dates
@@ -72,7 +80,8 @@ _DISTINCT: Final = 0.5  # share of distinct texts from which they are ids or fre
 _COVERED: Final = 0.5  # share of rows that the listed categories must have
 _LONG_TEXT: Final = 40
 _FEW_CODES: Final = 50
-_OPEN_LEVELS: Final = 256  # so many whole numbers have a level each
+_SHORTEST_CODE: Final = 100
+_OPEN_LEVELS: Final = 256  # fewer whole numbers have a level each
 _FIXED_BINS: Final = 32
 _OPEN_DAYS: Final = 62
 _MOST_DATE_BINS: Final = 40
@@ -104,7 +113,7 @@ class ColumnProfile:
 
     `kind` is None if the column is left out, and `reason` says why. `absent` are texts such as "NA" that mean missing;
     `unlisted` is the number of different values that are too rare to be listed. `missing` counts every value that a
-    study would take as missing; `odd` of these have text that is not of the kind.
+    study would take as missing; `odd` of these have text that is not of the kind. `coded` numbers look like codes.
     """
 
     name: str
@@ -121,12 +130,17 @@ class ColumnProfile:
     rows: int = 0
     missing: int = 0
     odd: int = 0
+    coded: bool = False
 
     @property
     def remark(self) -> str:
-        """What share of the values has text that is not of the kind; empty where none has."""
-        what = {"date": "no dates", "boolean": "neither true nor false"}.get(self.kind or "", "no numbers")
-        return f"{self.odd / self.rows:.1%} of its values are {what} and count as missing" if self.odd else ""
+        """What share of the values has text that is not of the kind, or that they look like codes; else empty."""
+        if self.odd:
+            what = {"date": "no dates", "boolean": "neither true nor false"}.get(self.kind or "", "no numbers")
+            return f"{self.odd / self.rows:.1%} of its values are {what} and count as missing"
+        return (
+            'its numbers look like codes: if so, give it the kind "categorical" in a dictionary' if self.coded else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -260,15 +274,21 @@ def _of_numbers(name: str, found: _Distinct, numbers: NDArray[np.float64]) -> Co
     odd = np.isnan(numbers)
     finite = numbers[np.isfinite(numbers)]
     whole = bool(len(finite)) and bool((finite == np.floor(finite)).all())
-    distinct = len(np.unique(finite))
     padded = whole and pc.any(pc.match_substring_regex(found.texts, "^0[0-9]+$")).as_py()
-    spread = whole and float(finite.max()) - float(finite.min()) + 1 > 10 * distinct
-    codes = (
-        named_as_code(name) or named_as_id(name) or padded or (spread and distinct <= min(_FEW_ODD, found.total // 20))
-    )
-    if whole and codes:
+    few = np.unique(finite) if whole and _apart(finite, found.total) else finite[:0]
+    if whole and (named_as_code(name) or named_as_id(name) or padded or 0 < len(few) <= _FEW_ODD):
         return _listed(name, _Distinct(found.texts.filter(pa.array(~odd)), found.rows[~odd]))
-    return _bounded(name, found, numbers, whole=whole)
+    least, most = (int(few[0]), int(few[-1])) if len(few) else (0, 0)
+    coded = least >= _SHORTEST_CODE and len(str(least)) == len(str(most))
+    return replace(_bounded(name, found, numbers, whole=whole), coded=coded)
+
+
+def _apart(numbers: NDArray[np.float64], total: int) -> bool:
+    """Return whether whole numbers are few, far apart and no multiples of a round one, as codes are."""
+    distinct, least, most = len(np.unique(numbers)), float(numbers.min()), float(numbers.max())
+    if max(-least, most) >= LARGEST_INTEGER or distinct > min(MOST_LISTED, total // 20):
+        return False
+    return most - least + 1 > 10 * distinct and bool(np.gcd.reduce(numbers.astype(np.int64)) == 1)
 
 
 def _bounded(name: str, found: _Distinct, numbers: NDArray[np.float64], *, whole: bool) -> ColumnProfile:
@@ -282,16 +302,27 @@ def _bounded(name: str, found: _Distinct, numbers: NDArray[np.float64], *, whole
         return replace(left_out, reason="its numbers are beyond 2^52: an id?")
     if not math.isfinite(2 * (most - least)) or least == most:
         return replace(left_out, reason="its numbers cannot be bounded" if least < most else "every number is the same")
-    scale = _scale(numbers, rows, whole=whole)
+    few = whole and most - least < _OPEN_LEVELS
+    scale = "linear" if few else _scale(numbers, rows)
     lower, upper = round_bounds(least, most, whole=whole)
     if scale != "linear":
         upper = round_up(most)
         lower = round_down(least) if least > 0 else -round_up(-least) if least < 0 else 0 * upper
-    if whole:
-        lower, upper = math.floor(lower), math.ceil(upper)  # type: ignore[assignment]
-        bins = bins_for("integer", int(lower), int(upper), scale)
-        return ColumnProfile(name=name, kind="integer", lower=int(lower), upper=int(upper), scale=scale, bins=bins)
-    return ColumnProfile(name=name, kind="real", lower=float(lower), upper=float(upper), scale=scale)
+    if not whole:
+        return ColumnProfile(name=name, kind="real", lower=float(lower), upper=float(upper), scale=scale)
+    # an end that several rows have is a limit, such as 18 or 59, and not one person's value
+    shared = [rows[numbers == end].sum() >= _least_rows(found) for end in (least, most)]
+    first = int(least) if shared[0] else math.floor(lower)
+    last = int(most) if shared[1] else math.ceil(upper)
+    return ColumnProfile(name=name, kind="integer", lower=first, upper=last, scale=scale_for("integer", first, last))
+
+
+def scale_for(kind: Kind, lower: Any, upper: Any, scale: Scale = "linear") -> Scale:
+    """Return the scale of a column; that of whole numbers follows from the bounds.
+
+    On a linear scale every whole number has a level, and noise would hide many levels.
+    """
+    return scale if kind != "integer" else "symlog" if upper - lower >= _OPEN_LEVELS else "linear"
 
 
 def bins_for(kind: Kind, lower: Any, upper: Any, scale: Scale) -> int | None:
@@ -306,14 +337,13 @@ def bins_for(kind: Kind, lower: Any, upper: Any, scale: Scale) -> int | None:
     return None
 
 
-def _scale(numbers: NDArray[np.float64], rows: NDArray[np.int64], *, whole: bool) -> Scale:
+def _scale(numbers: NDArray[np.float64], rows: NDArray[np.int64]) -> Scale:
     """Return a logarithmic scale if most values are within a small part of the range, next to 0."""
     order = np.argsort(numbers)
     shares = np.cumsum(rows[order]) / rows.sum()
     low, high = (float(numbers[order][np.searchsorted(shares, share)]) for share in (0.05, 0.95))
     least, most = float(numbers.min()), float(numbers.max())
-    few = whole and most - least < _OPEN_LEVELS / 4
-    if few or high - low >= _SKEWED * (most - least):
+    if high - low >= _SKEWED * (most - least):
         return "linear"
     if least > 0:
         return "log" if most >= _WIDE * least else "linear"
@@ -335,6 +365,11 @@ def _of_texts(name: str, found: _Distinct) -> ColumnProfile:
     return _listed(name, found)
 
 
+def _least_rows(found: _Distinct) -> int:
+    """Return how many rows have a value that is not one person's."""
+    return _FEW_ROWS if found.total >= _SMALL_TABLE else 2
+
+
 def _listed(name: str, found: _Distinct) -> ColumnProfile:
     """Return a column with its frequent values, in their order."""
     rows: dict[Key, int] = {}
@@ -344,7 +379,7 @@ def _listed(name: str, found: _Distinct) -> ColumnProfile:
         if key is not None:
             rows[key] = rows.get(key, 0) + count
             texts.setdefault(key, text)
-    least = _FEW_ROWS if found.total >= _SMALL_TABLE else 2
+    least = _least_rows(found)
     frequent = sorted((key for key in rows if rows[key] >= least), key=lambda key: (-rows[key], texts[key]))
     listed = frequent[:MOST_LISTED]
     if not listed:

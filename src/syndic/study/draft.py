@@ -1,7 +1,7 @@
 """Draft a study from the owners' files. A draft is private until a person confirms it from public knowledge.
 
-Every value that was read from rows is marked (`syndic.study.draft_text`). Bounds are widened to round numbers, ids and
-free text are left out.
+Every value that was read from rows is marked (`syndic.study.draft_text`). Bounds that few rows have are widened to
+round numbers, ids and free text are left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -137,11 +137,12 @@ def _facts(column: ColumnProfile, known: Declared | None) -> list[tuple[str, Any
             ("lower", column.lower, public.lower is None),
             ("upper", column.upper, public.upper is None),
         ]
+        # bins, and the scale of whole numbers, follow from the bounds
+        unbounded = None in (public.lower, public.upper)
         if column.scale != "linear":
-            facts.append(("scale", column.scale, public.scale is None))
+            facts.append(("scale", column.scale, public.scale is None and (unbounded or column.kind == "real")))
         if column.bins is not None:
-            # bins follow from the bounds
-            facts.append(("bins", column.bins, public.bins is None and None in (public.lower, public.upper)))
+            facts.append(("bins", column.bins, public.bins is None and unbounded))
     return facts
 
 

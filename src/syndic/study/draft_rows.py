@@ -12,7 +12,7 @@ from syndic.data import Source, open_source
 from syndic.data.bins import round_up
 from syndic.data.dictionary import Declared
 from syndic.data.people import rows_of_people
-from syndic.data.profile import ColumnProfile, bins_for, named_as_id, profile_column
+from syndic.data.profile import ColumnProfile, bins_for, named_as_id, profile_column, scale_for
 from syndic.data.source import check_columns
 from syndic.errors import InputError
 
@@ -136,7 +136,7 @@ def _with(found: ColumnProfile, known: Declared) -> ColumnProfile:
         return found
     lower = found.lower if known.lower is None else known.lower
     upper = found.upper if known.upper is None else known.upper
-    scale = known.scale or ("linear" if known.bins is not None else found.scale)
+    scale = known.scale or ("linear" if known.bins is not None else scale_for(kind, lower, upper, found.scale))
     if scale == "log" and known.scale is None and isinstance(lower, int | float) and lower <= 0:
         scale = "symlog"
     return replace(

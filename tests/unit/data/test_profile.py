@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from syndic.data import Real
+from syndic.data import Integer, Real
 from syndic.data.bins import round_bounds, round_days, round_down, round_up
 from syndic.data.people import rows_of_people
 from syndic.data.profile import ColumnProfile, Kind, named_as_code, named_as_id, profile_column
@@ -44,7 +44,7 @@ def test_kinds_do_not_depend_on_the_carrier(values: list[Any], kind: str, carrie
 
 
 def test_bounds_are_widened_to_round_numbers() -> None:
-    age = described([19, 33, 94] * 10)
+    age = described([19, 94, *[33, 40] * 15])
     assert (age.kind, age.lower, age.upper, age.bins, age.scale) == ("integer", 15, 95, None, "linear")
     share = described([0.013, 0.5, 0.987] * 10)
     assert (share.kind, share.lower, share.upper) == ("real", 0.0, 1.0)
@@ -52,6 +52,20 @@ def test_bounds_are_widened_to_round_numbers() -> None:
     assert (born.lower, born.upper, born.bins) == (DATE(1950, 1, 1), DATE(2001, 12, 31), 40)
     summer = described(["2024-06-03", "2024-07-20"] * 10)
     assert (summer.lower, summer.upper, summer.bins) == (DATE(2024, 6, 1), DATE(2024, 7, 31), None)
+
+
+@pytest.mark.parametrize(("least", "most"), [(1, 5), (1, 12), (1, 31), (0, 23), (0, 59), (0, 100), (1, 366)])
+def test_bounds_that_several_rows_have_are_natural_and_not_widened(least: int, most: int) -> None:
+    found = described([*[least, most] * 5, *range(least, most + 1)] * 3)
+    assert (found.lower, found.upper) == (least, most)
+
+
+def test_days_and_hours_of_a_small_table_are_not_widened() -> None:
+    day = described([1, 31, *[2, 17, 20] * 20])
+    assert (day.lower, day.upper) == (1, 31)
+    # one person's largest value is
+    stays = described([*range(30)] * 5 + [73])
+    assert (stays.lower, stays.upper) == (0, 75)
 
 
 def test_skewed_numbers_get_a_logarithmic_scale() -> None:
@@ -67,8 +81,24 @@ def test_skewed_numbers_get_a_logarithmic_scale() -> None:
     assert described(DRAW.poisson(0.3, 2000)).scale == "linear"
 
 
-def test_many_whole_numbers_are_binned() -> None:
-    assert described(DRAW.integers(20_000, 60_000, 500)).bins == 32
+@pytest.mark.parametrize(
+    "values",
+    [
+        DRAW.integers(20_000, 60_000, 500),
+        DRAW.normal(0, 500, 500).round(),
+        # most rows are within 1 % of the range, and some far away
+        np.append(DRAW.integers(300, 900, 450), DRAW.integers(40_000, 90_000, 50)),
+    ],
+)
+def test_many_whole_numbers_have_open_bins_and_few_rows_in_each(values: Any) -> None:
+    found = described(values.astype(int))
+    assert (found.kind, found.scale, found.bins) == ("integer", "symlog", None)
+    column = Integer(name="x", lower=found.lower, upper=found.upper, scale=found.scale)  # type: ignore[arg-type]
+    assert column.fine
+    assert column.levels <= 64
+    codes = column.encode(pa.array(values.astype(int)))
+    assert np.bincount(codes).max() < 0.3 * len(values)
+    assert 2 * len(set(codes.tolist())) > column.levels / 4
 
 
 def test_missing_values_and_words_for_them() -> None:
@@ -89,6 +119,7 @@ def test_missing_values_and_words_for_them() -> None:
 def test_codes_are_listed_and_rare_values_are_not() -> None:
     assert described(as_csv(["0101", "0205", "1107"] * 20)).values == ("0101", "0205", "1107")
     assert described([1, 2, 8] * 20, "admission_type_id").values == ("1", "2", "8")
+    assert described([1, 2, 8] * 20, "flight").values == ("1", "2", "8")
     codes = ["V58"] * 300 + ["E11"] * 200 + [f"S{place}" for place in range(40)]
     found = described(codes)
     assert (found.values, found.unlisted) == (("E11", "V58"), 40)
@@ -161,9 +192,44 @@ def test_names_that_are_no_ids(name: str) -> None:
     assert not named_as_id(name)
 
 
-def test_names_of_codes_and_rows_of_people() -> None:
-    assert named_as_code("zipCode")
-    assert not named_as_code("encode")
+@pytest.mark.parametrize(
+    "name", ["zipCode", "ZIP", "flight", "flight_no", "FlightNumber", "room number", "dept", "home_region", "icd_9"]
+)
+def test_names_of_codes(name: str) -> None:
+    assert named_as_code(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "!", "encode", "age", "year", "amount", "number", "number_of_rooms", "rooms_no", "store_size", "no_children",
+     "flight_time", "region_sales", "class_size", "num", "beds_number", "account_balance"],
+)  # fmt: skip
+def test_names_of_quantities(name: str) -> None:
+    assert not named_as_code(name)
+
+
+@pytest.mark.parametrize(
+    ("values", "coded"),
+    [
+        ([101, 117, 203, 305, 477, 811, 999] * 30, True),
+        ([8001, 8610, 3011, 4051, 6900, 1203] * 30, True),
+        # prices, ages, years, amounts and counts
+        ([1000, 2000, 5000, 3000, 7500, 9900] * 30, False),
+        ([19, 49, 99, 199, 499, 999] * 30, False),
+        (list(range(18, 80)) * 20, False),
+        (list(range(1990, 2024)) * 20, False),
+        ([0, 1, 2, 3, 4, 5, 200] * 30, False),
+        ([12, 24, 36, 60, 72] * 30, False),
+        (DRAW.integers(1000, 9999, 900), False),
+    ],
+)
+def test_numbers_that_look_like_codes_are_remarked(values: list[int], *, coded: bool) -> None:
+    found = described(values)
+    assert (found.kind, found.coded) == ("integer", coded)
+    assert ("look like codes" in found.remark) == coded
+
+
+def test_rows_of_people() -> None:
     rows, nobody = rows_of_people([pa.array([1, 1, 2]), pa.array(["01", "3", None])])
     assert (sorted(rows.values()), nobody) == ([1, 1, 3], 1)
     assert rows_of_people([]) == ({}, 0)

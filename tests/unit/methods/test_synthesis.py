@@ -13,7 +13,7 @@ from syndic.errors import InputError, PartyError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.model.markov import Measurement
 from syndic.study import simulate
-from unit.methods.synthesising import FLAGS, exact, result, sources, study
+from unit.methods.synthesising import FLAGS, exact, planned, result, sources, study
 
 
 @pytest.mark.parametrize("parties", [1, 2, 5])
@@ -166,6 +166,11 @@ def test_the_statement_of_a_large_epsilon_can_be_read_back(tmp_path: Path) -> No
     statement = Release.load(tmp_path).statement
     assert statement == release.statement
     assert all(np.isfinite(epsilon) for epsilon, _ in statement.curve)
+
+
+@pytest.mark.parametrize(("parties", "note"), [(2, "1 neighbour per party"), (3, "2 neighbours per party")])
+def test_the_plan_counts_neighbours(parties: int, note: str) -> None:
+    assert note in planned(study(parties=parties)).resources.notes
 
 
 def test_two_parties_of_support_fit_too() -> None:

@@ -199,6 +199,16 @@ def test_what_is_declared_needs_no_confirmation() -> None:
     assert Study.loads(zero.toml()).schema["cost"].scale == "symlog"  # type: ignore[union-attr]
 
 
+def test_whole_numbers_of_public_bounds_have_a_public_scale() -> None:
+    made = draft({}, declared=[Declared(name="income", kind="integer", lower=0, upper=90_000)], people={"north": 1000})
+    assert made.unconfirmed == ()
+    income: Any = Study.loads(made.toml()).schema["income"]
+    assert (income.scale, income.fine) == ("symlog", True)
+    # without a scale every number would have a level
+    linear = Declared(name="income", kind="integer", lower=0, upper=90_000, scale="linear")
+    assert Study.loads(draft({}, declared=[linear], people={"north": 1000}).toml()).schema["income"].levels == 32
+
+
 def test_a_long_list_of_codes_is_a_public_file(tmp_path: Path) -> None:
     draws = random.Random(3)
     # every code has at least 5 rows, so it is not too rare to be drafted; 100 of them are most of the rows

@@ -168,7 +168,7 @@ class SynthesisPlan(Plan):
                 f"standard deviation {deviation:.3g} times the root of the number of tables on every count of the last "
                 "round",
                 *self._coarse,
-                *((f"{graph.neighbours} neighbours per party",) if graph else ()),
+                *((f"{graph.neighbours} neighbour{'s' * (graph.neighbours > 1)} per party",) if graph else ()),
                 *self._of_cut,
                 *list_notes(self.account, self.selector, self.reach.noisier if self.reach else lambda _: 1.0),
             ),
