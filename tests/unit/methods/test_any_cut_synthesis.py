@@ -271,6 +271,17 @@ def test_tables_of_three_columns_are_said_to_lack_a_group_that_has_them_at_three
     assert not any("assumed to be like" in one for one in plan(study()).statement.not_protected)
 
 
+def test_the_plan_says_how_many_parties_a_table_is_of_where_there_are_more() -> None:
+    words = "tables have columns of one or two parties: a relation that shows in no such table is lost"
+    assert words not in plan(study()).resources.notes
+    three = {"p": ("north", "ab"), "q": ("north", "c"), "r": ("north", "d")}
+    assert words in plan(study(three)).resources.notes
+    four = {"p": ("north", "a"), "q": ("north", "b"), "r": ("north", "c"), "s": ("north", "d")}
+    assert words in plan(study(four)).resources.notes
+    served = plan(study(four, 'servers = ["p", "q", "r", "s"]')).resources.notes
+    assert words.replace("one or two", "one, two or three") in served
+
+
 def test_people_of_a_group_are_said_to_be_protected_at_all_its_parties() -> None:
     told = plan(study()).statement
     assert "people in more than 1 of the groups" in told.not_protected
