@@ -57,7 +57,8 @@ class SumGraph(Document):
 def sum_graph(parties: int, *, colluding: int, missing: int) -> SumGraph:
     """Return a graph in which no coalition and no list of survivors can isolate a party."""
     if not 2 <= parties <= MOST_PARTIES:
-        raise InputError(f"masked sums need 2 to {MOST_PARTIES:,} parties, not {parties}")
+        alone = ": add a party, or choose a method that one party can run, such as synthesis" if parties == 1 else ""
+        raise InputError(f"masked sums need 2 to {MOST_PARTIES:,} parties, not {parties}{alone}")
     # at least the bits of a party's number, which would suffice if nobody colluded
     side = max(colluding + missing + 1, (parties - 1).bit_length())
     neighbours = 2 * side if parties > _COMPLETE and 2 * side < parties - 1 else parties - 1

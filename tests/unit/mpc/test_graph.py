@@ -171,3 +171,8 @@ def test_masks_belong_to_one_message_of_one_sum_of_one_study() -> None:
         one.bound("values", 1, b"question"),
     ]
     assert len(set(bounds)) == len(bounds)
+
+
+def test_one_party_is_told_what_it_can_do() -> None:
+    with pytest.raises(InputError, match="not 1: add a party, or choose a method that one party can run"):
+        sum_graph(1, colluding=0, missing=0)
