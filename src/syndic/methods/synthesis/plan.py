@@ -205,11 +205,11 @@ class SynthesisPlan(Plan):
                 f", and that of tables of {few}, whose coins take at most {self.reach.coin_traffic / 1e6:,.1f} "
                 "MB a round, some 4 % more or up to that of all others where counts have little noise"
             )
-        notes = (f"{alone}; {crossed}" if crossed else alone,)
+        notes = [f"{alone}; {crossed}" if crossed else alone]
         if self.shared and any(len(group.parties) > group.partners for group in self.reach.groups):
             few = few_parties(self.reach.groups)
-            notes += (f"tables have columns of {few}: a relation that shows in no such table is lost",)
-        return notes
+            notes.append(f"tables have columns of {few}: a relation that shows in no such table is lost")
+        return tuple(notes)
 
     @property
     def largest_message(self) -> int:
