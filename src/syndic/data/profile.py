@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from syndic.data import values as read
-from syndic.data.bins import Scale, round_bounds, round_days, round_down, round_up
+from syndic.data.bins import FINE_BINS, Scale, real_edges, round_bounds, round_days, round_down, round_up
 from syndic.data.column import LARGEST_INTEGER
 from syndic.data.reading import EPOCH, Key, key_of
 
@@ -85,8 +85,8 @@ _OPEN_LEVELS: Final = 256  # fewer whole numbers have a level each
 _FIXED_BINS: Final = 32
 _OPEN_DAYS: Final = 62
 _MOST_DATE_BINS: Final = 40
-_SKEWED: Final = 0.25
-_WIDE: Final = 20  # a log scale needs an upper bound so many times the lower one
+_SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+_MUCH: Final = 1.5  # so many times as many bins between two quantiles make a logarithmic scale worth it
 _ABSENT: Final = frozenset({"na", "n/a", "#n/a", "<na>", "null", "nan", "?"})
 _ABSENT_NUMBER: Final = _ABSENT | {"none", "-", ".", "unknown", "missing"}
 _OTHER_DATE: Final = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}([ T].*)?")
@@ -114,6 +114,7 @@ class ColumnProfile:
     `kind` is None if the column is left out, and `reason` says why. `absent` are texts such as "NA" that mean missing;
     `unlisted` is the number of different values that are too rare to be listed. `missing` counts every value that a
     study would take as missing; `odd` of these have text that is not of the kind. `coded` numbers look like codes.
+    The scale follows from `quantiles` of a column of numbers.
     """
 
     name: str
@@ -124,6 +125,7 @@ class ColumnProfile:
     upper: int | float | datetime.date | None = None
     bins: int | None = None
     scale: Scale = "linear"
+    quantiles: tuple[float, ...] = ()
     values: tuple[str, ...] = ()
     absent: bool = False
     unlisted: int = 0
@@ -302,27 +304,50 @@ def _bounded(name: str, found: _Distinct, numbers: NDArray[np.float64], *, whole
         return replace(left_out, reason="its numbers are beyond 2^52: an id?")
     if not math.isfinite(2 * (most - least)) or least == most:
         return replace(left_out, reason="its numbers cannot be bounded" if least < most else "every number is the same")
-    few = whole and most - least < _OPEN_LEVELS
-    scale = "linear" if few else _scale(numbers, rows)
+    kind: Kind = "integer" if whole else "real"
+    quantiles = _quantiles(numbers, rows)
+    scale = scale_for(kind, least, most, quantiles)
     lower, upper = round_bounds(least, most, whole=whole)
     if scale != "linear":
         upper = round_up(most)
         lower = round_down(least) if least > 0 else -round_up(-least) if least < 0 else 0 * upper
+    bounded = ColumnProfile(name=name, kind=kind, scale=scale, quantiles=quantiles)
     if not whole:
-        return ColumnProfile(name=name, kind="real", lower=float(lower), upper=float(upper), scale=scale)
+        return replace(bounded, lower=float(lower), upper=float(upper))
     # an end that several rows have is a limit, such as 18 or 59, and not one person's value
     shared = [rows[numbers == end].sum() >= _least_rows(found) for end in (least, most)]
     first = int(least) if shared[0] else math.floor(lower)
     last = int(most) if shared[1] else math.ceil(upper)
-    return ColumnProfile(name=name, kind="integer", lower=first, upper=last, scale=scale_for("integer", first, last))
+    return replace(bounded, lower=first, upper=last, bins=bins_for(kind, first, last, scale))
 
 
-def scale_for(kind: Kind, lower: Any, upper: Any, scale: Scale = "linear") -> Scale:
-    """Return the scale of a column; that of whole numbers follows from the bounds.
+def _quantiles(numbers: NDArray[np.float64], rows: NDArray[np.int64]) -> tuple[float, ...]:
+    """Return quantiles of the rows, without a value that most of them have: on every scale it is in one bin."""
+    if len(numbers) > 1 and rows.max() > rows.sum() / 2:
+        numbers, rows = np.delete(numbers, rows.argmax()), np.delete(rows, rows.argmax())
+    order = np.argsort(numbers)
+    below = np.cumsum(rows[order]) / rows.sum()
+    return tuple(numbers[order][np.searchsorted(below, _SHARES)].tolist())
 
-    On a linear scale every whole number has a level, and noise would hide many levels.
+
+def scale_for(kind: Kind, lower: Any, upper: Any, quantiles: Sequence[float] = ()) -> Scale:
+    """Return a logarithmic scale if its bins tell the rows between these quantiles apart much better.
+
+    If nothing is known of the rows, whole numbers in a wide range get one: it suits more kinds of numbers.
     """
-    return scale if kind != "integer" else "symlog" if upper - lower >= _OPEN_LEVELS else "linear"
+    if kind not in {"integer", "real"} or (kind == "integer" and upper - lower < _OPEN_LEVELS):
+        return "linear"
+    if not quantiles:
+        return "symlog" if kind == "integer" else "linear"
+    curved: Scale = "log" if lower > 0 else "symlog"
+    linear = _fewest_bins(quantiles, real_edges(lower, upper, _FIXED_BINS if kind == "integer" else FINE_BINS, "linear"))
+    return curved if _fewest_bins(quantiles, real_edges(lower, upper, FINE_BINS, curved)) > _MUCH * linear else "linear"
+
+
+def _fewest_bins(quantiles: Sequence[float], edges: NDArray[np.float64]) -> float:
+    """Return the least number of bins between two neighbouring quantiles that differ; 0 if none differ."""
+    apart = np.diff(np.interp(np.unique(quantiles), edges, np.arange(len(edges))))
+    return float(apart[apart > 0].min()) if (apart > 0).any() else 0.0
 
 
 def bins_for(kind: Kind, lower: Any, upper: Any, scale: Scale) -> int | None:
@@ -335,20 +360,6 @@ def bins_for(kind: Kind, lower: Any, upper: Any, scale: Scale) -> int | None:
     if kind == "integer" and scale == "linear" and upper - lower >= _OPEN_LEVELS:
         return _FIXED_BINS
     return None
-
-
-def _scale(numbers: NDArray[np.float64], rows: NDArray[np.int64]) -> Scale:
-    """Return a logarithmic scale if most values are within a small part of the range, next to 0."""
-    order = np.argsort(numbers)
-    shares = np.cumsum(rows[order]) / rows.sum()
-    low, high = (float(numbers[order][np.searchsorted(shares, share)]) for share in (0.05, 0.95))
-    least, most = float(numbers.min()), float(numbers.max())
-    if high - low >= _SKEWED * (most - least):
-        return "linear"
-    if least > 0:
-        return "log" if most >= _WIDE * least else "linear"
-    # symlog resolves small numbers, so most of them must be small
-    return "symlog" if max(abs(low), abs(high)) < _SKEWED * max(abs(least), abs(most)) else "linear"
 
 
 def _of_texts(name: str, found: _Distinct) -> ColumnProfile:

@@ -137,12 +137,12 @@ def _facts(column: ColumnProfile, known: Declared | None) -> list[tuple[str, Any
             ("lower", column.lower, public.lower is None),
             ("upper", column.upper, public.upper is None),
         ]
-        # bins, and the scale of whole numbers, follow from the bounds
-        unbounded = None in (public.lower, public.upper)
+        # they follow from the bounds, and the scale from quantiles of the rows
+        read = None in (public.lower, public.upper) or bool(column.quantiles)
         if column.scale != "linear":
-            facts.append(("scale", column.scale, public.scale is None and (unbounded or column.kind == "real")))
+            facts.append(("scale", column.scale, public.scale is None and read))
         if column.bins is not None:
-            facts.append(("bins", column.bins, public.bins is None and unbounded))
+            facts.append(("bins", column.bins, public.bins is None and read))
     return facts
 
 

@@ -136,9 +136,7 @@ def _with(found: ColumnProfile, known: Declared) -> ColumnProfile:
         return found
     lower = found.lower if known.lower is None else known.lower
     upper = found.upper if known.upper is None else known.upper
-    scale = known.scale or ("linear" if known.bins is not None else scale_for(kind, lower, upper, found.scale))
-    if scale == "log" and known.scale is None and isinstance(lower, int | float) and lower <= 0:
-        scale = "symlog"
+    scale = known.scale or ("linear" if known.bins is not None else scale_for(kind, lower, upper, found.quantiles))
     return replace(
         found,
         kind=kind,

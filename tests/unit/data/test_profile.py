@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from syndic.data import Integer, Real
-from syndic.data.bins import round_bounds, round_days, round_down, round_up
+from syndic.data.bins import Scale, round_bounds, round_days, round_down, round_up
 from syndic.data.people import rows_of_people
 from syndic.data.profile import ColumnProfile, Kind, named_as_code, named_as_id, profile_column
 
@@ -82,23 +82,31 @@ def test_skewed_numbers_get_a_logarithmic_scale() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "scale"),
     [
-        DRAW.integers(20_000, 60_000, 500),
-        DRAW.normal(0, 500, 500).round(),
+        (DRAW.integers(20_000, 60_000, 500), "linear"),
+        (DRAW.integers(0, 1440, 500), "linear"),
+        (DRAW.normal(0, 500, 500).round(), "linear"),
+        # weights at birth: of the logarithmic bins that begin at 0, four have most rows
+        (np.append(DRAW.normal(3300, 500, 500).round(), 0), "linear"),
+        (np.exp(DRAW.normal(10, 0.8, 500)).round(), "log"),
+        (np.exp(DRAW.normal(10, 0.8, 500)).round() * (DRAW.random(500) < 0.9), "symlog"),
         # most rows are within 1 % of the range, and some far away
-        np.append(DRAW.integers(300, 900, 450), DRAW.integers(40_000, 90_000, 50)),
+        (np.append(DRAW.integers(300, 900, 450), DRAW.integers(40_000, 90_000, 50)), "log"),
+        # most rows are 0: the others decide
+        (DRAW.normal(1900, 350, 500).round() * (DRAW.random(500) < 0.2), "linear"),
+        (np.exp(DRAW.normal(8, 1.5, 500)).round() * (DRAW.random(500) < 0.2), "symlog"),
     ],
 )
-def test_many_whole_numbers_have_open_bins_and_few_rows_in_each(values: Any) -> None:
+def test_wide_whole_numbers_get_the_scale_that_tells_rows_apart(values: Any, scale: Scale) -> None:
     found = described(values.astype(int))
-    assert (found.kind, found.scale, found.bins) == ("integer", "symlog", None)
-    column = Integer(name="x", lower=found.lower, upper=found.upper, scale=found.scale)  # type: ignore[arg-type]
-    assert column.fine
-    assert column.levels <= 64
+    assert (found.kind, found.scale, found.bins) == ("integer", scale, 32 if scale == "linear" else None)
+    column = Integer(name="x", lower=found.lower, upper=found.upper, scale=scale, bins=found.bins)  # type: ignore[arg-type]
     codes = column.encode(pa.array(values.astype(int)))
-    assert np.bincount(codes).max() < 0.3 * len(values)
-    assert 2 * len(set(codes.tolist())) > column.levels / 4
+    rows = np.bincount(codes)
+    most = values == 0 if (values == 0).mean() > 0.05 else values == np.inf
+    assert rows[rows > 0].size >= 12
+    assert np.bincount(codes[~most]).max() < 0.2 * (~most).sum()
 
 
 def test_missing_values_and_words_for_them() -> None:

@@ -209,6 +209,18 @@ def test_whole_numbers_of_public_bounds_have_a_public_scale() -> None:
     assert Study.loads(draft({}, declared=[linear], people={"north": 1000}).toml()).schema["income"].levels == 32
 
 
+def test_a_scale_that_follows_from_rows_must_be_confirmed(tmp_path: Path) -> None:
+    known = Declared(name="income", kind="integer", lower=0, upper=90_000)
+    incomes = {"crowded": range(1000, 1400), "even": range(0, 80_000, 200)}
+    for name, kind, key in (("crowded", "symlog", "scale"), ("even", "linear", "bins")):
+        path = tmp_path / f"{name}.csv"
+        path.write_text("income\n" + "\n".join(map(str, incomes[name])))
+        made = draft({"north": path}, declared=[known])
+        column: Any = Study.loads(made.toml()).schema["income"]
+        assert (column.upper, column.scale, column.fine) == (90_000, kind, key == "scale")
+        assert {one.key for one in made.unconfirmed if one.place == "income"} == {key}
+
+
 def test_a_long_list_of_codes_is_a_public_file(tmp_path: Path) -> None:
     draws = random.Random(3)
     # every code has at least 5 rows, so it is not too rare to be drafted; 100 of them are most of the rows
