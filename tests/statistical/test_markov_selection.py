@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from syndic.data import Domain
-from syndic.model.markov import Adaptive
-from unit.model.markov.selection import chain, curator
+from syndic.model.selection import Adaptive, synthesise
+from unit.model.selection.curators import chain, curator
 
 pytestmark = pytest.mark.statistical
 
@@ -38,7 +38,7 @@ def test_models_are_nearer_than_independent_columns(selector: Adaptive, budget: 
     draws = np.random.default_rng(1)
     alone = {name: draws.permutation(column) for name, column in codes.items()}
     counts, _ = curator(codes, DOMAIN)
-    made = selector.run(counts, budget).sample(ROWS, draws)
+    made = synthesise(selector, counts, budget).sample(ROWS, draws)
     assert distance(codes, made) < share * distance(codes, alone)
 
 
@@ -48,6 +48,9 @@ def test_more_budget_is_more_accurate() -> None:
     for budget in (Fraction(1, 1000), Fraction(1, 50), Fraction(1)):
         counts, _ = curator(codes, DOMAIN)
         found.append(
-            distance(codes, Adaptive(rounds=1, cells=50_000).run(counts, budget).sample(ROWS, np.random.default_rng(1)))
+            distance(
+                codes,
+                synthesise(Adaptive(rounds=1, cells=50_000), counts, budget).sample(ROWS, np.random.default_rng(1)),
+            )
         )
     assert found[0] > 1.3 * found[1] > 1.3**2 * found[2]

@@ -6,7 +6,7 @@ from typing import Final, Literal, Self, final
 
 from syndic.document import Document
 from syndic.methods.synthesis.trust import POOR
-from syndic.model.markov.score import MEAN_ABSOLUTE
+from syndic.model.selection.score import MEAN_ABSOLUTE
 
 Verdict = Literal["share", "some", "do not share"]
 Standing = Literal["gains", "about even", "loses"]

@@ -34,7 +34,8 @@ from syndic.methods.vertimrf.model.tables import OracleTables
 from syndic.methods.vertimrf.plan import Account as Encodings
 from syndic.methods.vertimrf.plan import Layout, VertimrfPlan
 from syndic.methods.vertimrf.sketch.estimate import cell_error
-from syndic.model.markov.parity import parity_sums
+from syndic.model.selection import synthesise
+from syndic.model.selection.parity import parity_sums
 from syndic.random import SimulationRandomness
 from syndic.study import Study
 
@@ -146,7 +147,7 @@ def forecast_shares(study: Study, people: Codes, draws: np.random.Generator) -> 
     """Return the rows that a synthesis would make from artificial people."""
     plan = study.plan_as(SynthesisPlan)
     counts = made_up_counts(people, plan.account, plan.size.rooms, draws, plan.reach)
-    fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)
+    fitted = synthesise(plan.selector, counts, plan.account.whole, zeros=plan.impossible)
     return _drawn(fitted.sample(counts.people or 0, draws))
 
 
@@ -156,7 +157,7 @@ def forecast_glued(study: Study, people: Codes, draws: np.random.Generator) -> C
     for own in study.plan_as(GluedPlan).own.values():
         codes = {name: people[name] for name in own.account.domain.names}
         counts = made_up_counts(codes, own.account, own.size.rooms, draws)
-        fitted = own.selector.run(counts, own.account.whole)
+        fitted = synthesise(own.selector, counts, own.account.whole)
         drawn = _drawn(fitted.sample(counts.people or 0, draws))
         order = draws.permutation(counts.people or 0)
         found |= {name: column[order] for name, column in drawn.items()}

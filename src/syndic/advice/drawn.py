@@ -24,7 +24,7 @@ from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.expected import HIDDEN, USUAL
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.vertimrf.plan import VertimrfPlan
-from syndic.model.markov.score import MEAN_ABSOLUTE
+from syndic.model.selection.score import MEAN_ABSOLUTE
 from syndic.study import Study
 
 Shares = NDArray[np.float64]

@@ -19,7 +19,7 @@ from syndic.methods.describe.result import DescribeResult, Row
 from syndic.methods.survival.result import EVERYBODY, SurvivalNote, SurvivalResult
 from syndic.methods.survival.survival import SurvivalPlan
 from syndic.model.describe.sums import Floats
-from syndic.model.markov.score import MEAN_ABSOLUTE
+from syndic.model.selection.score import MEAN_ABSOLUTE
 
 
 def forecast_describe(public: Public) -> list[PublishedError]:

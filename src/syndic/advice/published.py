@@ -45,7 +45,7 @@ from syndic.methods.survival.survival import SurvivalPlan
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.model.gram.fit import least_above_noise
-from syndic.model.markov.score import MEAN_ABSOLUTE
+from syndic.model.selection.score import MEAN_ABSOLUTE
 from syndic.study import Study
 
 _SHOWN: Final = 10

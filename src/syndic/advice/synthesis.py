@@ -19,6 +19,7 @@ from syndic.evaluation.distance import column_sets
 from syndic.kernel import Progress, silent_progress
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.trust import POOR
+from syndic.model.selection import synthesise
 from syndic.study import Study
 
 HIGHEST: Final = 16.0
@@ -114,7 +115,7 @@ class _Forecast:
         """Return the distances of the table that a study would release."""
         plan, draws = study.plan_as(SynthesisPlan), np.random.default_rng(seed)
         counts = made_up_counts(self._people, plan.account, plan.size.rooms, draws)
-        fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)
+        fitted = synthesise(plan.selector, counts, plan.account.whole, zeros=plan.impossible)
         self.chosen.append(sum(len(one) for one in fitted.rounds[2:]))
         rows = fitted.sample(plan.drawn(fitted.total), draws)
         return self._distances({name: column.astype(np.int64) for name, column in rows.items()})

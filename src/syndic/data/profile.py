@@ -340,7 +340,9 @@ def scale_for(kind: Kind, lower: Any, upper: Any, quantiles: Sequence[float] = (
     if not quantiles:
         return "symlog" if kind == "integer" else "linear"
     curved: Scale = "log" if lower > 0 else "symlog"
-    linear = _fewest_bins(quantiles, real_edges(lower, upper, _FIXED_BINS if kind == "integer" else FINE_BINS, "linear"))
+    linear = _fewest_bins(
+        quantiles, real_edges(lower, upper, _FIXED_BINS if kind == "integer" else FINE_BINS, "linear")
+    )
     return curved if _fewest_bins(quantiles, real_edges(lower, upper, FINE_BINS, curved)) > _MUCH * linear else "linear"
 
 

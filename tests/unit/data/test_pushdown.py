@@ -16,7 +16,7 @@ from edge_values import NASTY, check_same, columns, every_schema, nasty_table
 from syndic.data import Categorical, Integer, Real, Schema, Table, open_source
 from syndic.data.sources.ibis import IbisSource, of_expression
 from syndic.errors import InputError
-from syndic.model.markov.grouping import Grouping
+from syndic.model.selection.grouping import Grouping
 
 ibis = pytest.importorskip("ibis", reason="ibis is not installed: pip install 'syndic[ibis]'")
 pushdown = pytest.importorskip("syndic.data.sources.pushdown")

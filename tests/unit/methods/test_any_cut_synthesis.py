@@ -23,7 +23,7 @@ from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.rounds import Answer
 from syndic.methods.synthesis.size import _counts_sets
 from syndic.methods.table_noise import TableNoise
-from syndic.model.markov import Grouping
+from syndic.model.selection import Grouping
 from syndic.mpc.product_messages import ProductStart
 from syndic.report import About, healthdcat
 from syndic.report.catalogues import Curator

@@ -27,7 +27,7 @@ from syndic.methods.synthesis.cut import CutRound
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import _COINS_SHOWN, SynthesisPlan
 from syndic.methods.synthesis.rounds import Answer
-from syndic.model.markov.parity import most_flipped
+from syndic.model.selection.parity import most_flipped
 from syndic.mpc import product
 from syndic.mpc.coins import CoinProduct, _Coins, _Tossed
 from syndic.mpc.dealer import deal_products

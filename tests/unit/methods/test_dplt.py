@@ -18,7 +18,7 @@ from syndic.methods.comparison.dplt import LatentNote
 from syndic.methods.comparison.dplt_plan import DpltPlan
 from syndic.methods.synthesis.account import RoundNoise
 from syndic.methods.synthesis.result import PublishedRows
-from syndic.model.markov.curator import SCORE_STEP, independence_gap
+from syndic.model.selection.curator import SCORE_STEP, independence_gap
 from syndic.privacy import Cost, GaussianEvent
 from syndic.random import Randomness
 from syndic.study import simulate

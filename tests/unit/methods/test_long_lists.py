@@ -14,7 +14,7 @@ from syndic.errors import MissingExtraError
 from syndic.evaluation import compare, evaluate
 from syndic.methods.synthesis import size
 from syndic.methods.synthesis.result import SyntheticTable
-from syndic.model.markov.levels import least_released
+from syndic.model.selection.levels import least_released
 from syndic.study import simulate
 
 CODES = [f"{chapter}{block}{digit}" for chapter in "ABCDEFGHIJKLMNO" for block in range(6) for digit in range(10)]

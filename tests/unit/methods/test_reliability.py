@@ -20,8 +20,9 @@ from syndic.evaluation.distance import Distance, relied_on, worst_pairs
 from syndic.methods.synthesis.expected import reliability_of
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.trust import POOR, ExpectedError, PairTrust, Reliability
-from syndic.model.markov import Grouping, Measurement, Synthesis
+from syndic.model.markov import Measurement
 from syndic.model.markov.fit import fit
+from syndic.model.selection import Grouping, Synthesis, synthesise
 from syndic.study import Release, Study
 
 Codes = dict[str, NDArray[np.int64]]
@@ -62,7 +63,7 @@ def released(people: int, seed: int, target: str = "") -> tuple[Reliability, Dom
     study, codes = study_of(people, target), made_up_rows(people, seed)
     plan, draws = study.plan_as(SynthesisPlan), np.random.default_rng([seed, 1])
     counts = made_up_counts(codes, plan.account, plan.size.rooms, draws)
-    fitted = plan.selector.run(counts, plan.account.whole)
+    fitted = synthesise(plan.selector, counts, plan.account.whole)
     drawn = fitted.sample(people, draws)
     groups = [one.groups for one in counts.rounds]
     ordered = [name for name, _ in plan.selector.ordered]

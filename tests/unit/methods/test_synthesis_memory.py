@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syndic.model.markov import Adaptive
+from syndic.model.selection import Adaptive
 
 RUN = """
 import json, sys

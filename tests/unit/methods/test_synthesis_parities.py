@@ -21,7 +21,7 @@ from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.methods.synthesis.rounds import Answer
-from syndic.model.markov.parity import SIZES
+from syndic.model.selection.parity import SIZES
 from syndic.mpc.product_messages import UNPROVEN
 from syndic.study import plan
 from unit.methods import noiseless

@@ -18,7 +18,7 @@ from syndic.methods.vertimrf.account import local_slack
 from syndic.methods.vertimrf.messages import Model, Part, model_of, own_model, pair_key
 from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.methods.vertimrf.sketch.cost import sketch_delta
-from syndic.model.markov import Adaptive, Curator, PrivMRF
+from syndic.model.selection import Adaptive, Curator, PrivMRF, synthesise
 from syndic.privacy import ApproximateEvent, ConcentratedEvent, Cost, GaussianEvent, PureEvent
 from syndic.random import SimulationRandomness
 
@@ -288,7 +288,7 @@ def local_model(learner: Any = None) -> Model:
     study = vertimrf_study(ORACLE)
     layout = study.plan_as(VertimrfPlan).layout
     randomness = SimulationRandomness(1), SimulationRandomness(2)
-    learner = learner or (lambda curator, mu, _: Adaptive(cells=100).run(curator, mu))
+    learner = learner or (lambda curator, mu, _: synthesise(Adaptive(cells=100), curator, mu))
     return own_model(layout, codes, DOMAIN, Fraction(1), learner, randomness)
 
 
@@ -333,7 +333,9 @@ def test_a_local_model_never_takes_more_than_was_charged() -> None:
             used: list[GaussianEvent] = []
             codes = {"a": np.arange(300) % 3, "b": np.arange(300) % 4}
             curator = Curator(codes, DOMAIN, SimulationRandomness(3), neighbours="replace", charge=used.append)
-            extra: tuple[Any, ...] = (np.random.default_rng(1),) if isinstance(learner, PrivMRF) else ()
-            learner.run(curator, mu_squared, *extra)
+            if isinstance(learner, PrivMRF):
+                learner.run(curator, mu_squared, np.random.default_rng(1))
+            else:
+                synthesise(learner, curator, mu_squared)
             assert sum(event.slack for event in used) <= local_slack(mu_squared)
             assert sum(event.mu_squared for event in used) <= mu_squared

@@ -9,7 +9,7 @@ from syndic.data import Domain
 from syndic.model.latent.groups import information, latent_of, packed, positive, regrouped
 from syndic.model.latent.tree import latent_tree, spanning_forest, strength
 from syndic.model.markov import Measurement
-from syndic.model.markov.curator import independence_gap
+from syndic.model.selection.curator import independence_gap
 
 FOUR = Domain(("a", "b", "c", "d"), (3, 2, 4, 2))
 

@@ -10,7 +10,7 @@ import syndic as sy
 from syndic.data import Domain
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.size import MOST_VALUES, most_drawn
-from syndic.model.markov import Adaptive
+from syndic.model.selection import Adaptive
 from syndic.privacy import Cost, Event
 from syndic.study.statement import plan
 

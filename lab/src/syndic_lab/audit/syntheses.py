@@ -20,7 +20,7 @@ from syndic.methods.synthesis.cut import CutRound
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.model.latent.diffgen import max_scores
-from syndic.model.markov.curator import SCORE_STEP, independence_gap
+from syndic.model.selection.curator import SCORE_STEP, independence_gap
 from syndic_lab.audit.horizontal import APPROXIMATE, REPLACE
 from syndic_lab.audit.rehearsal import Run
 from syndic_lab.audit.setting import COALITION, RELEASE, Setting, Tells, View, rows_of, study_of

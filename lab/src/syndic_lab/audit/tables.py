@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.model.markov import Grouping
+from syndic.model.selection import Grouping
 from syndic_lab.audit.rehearsal import Run
 from syndic_lab.audit.setting import View
 

@@ -57,7 +57,7 @@ from syndic.methods.synthesis.result import PublishedRows, RowsNote, notes_of, r
 from syndic.model.latent.groups import Latent, latent_of, packed, regrouped
 from syndic.model.latent.tree import latent_tree
 from syndic.model.markov import Measurement
-from syndic.model.markov.curator import SCORE_STEP, independence_gap
+from syndic.model.selection.curator import SCORE_STEP, independence_gap
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked

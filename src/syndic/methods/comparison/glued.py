@@ -56,7 +56,8 @@ from syndic.methods.synthesis.result import PublishedRows, RowsNote, notes_of, r
 from syndic.methods.synthesis.rounds import Answer, RoundCounts
 from syndic.methods.synthesis.size import Size, check_choices, choosing, size_of
 from syndic.methods.synthesis.trust import Reliability
-from syndic.model.markov import Adaptive, Grouping, Measurement
+from syndic.model.markov import Measurement
+from syndic.model.selection import Adaptive, Grouping, synthesise
 from syndic.privacy import Budget, Event, GaussianEvent, Unit
 from syndic.random import generator
 
@@ -224,7 +225,7 @@ class Glued(Method, tag="glued"):
         """Measure own columns round by round, fit a model to the noisy tables, draw rows from it."""
         del message
         own, counts = party.plan.own[party.name], _own_counts(party)
-        fitted = own.selector.run(counts, own.account.whole)  # SELECT and MEASURE, with noise and a charge
+        fitted = synthesise(own.selector, counts, own.account.whole)  # SELECT and MEASURE, with noise and a charge
         drawn = fitted.sample(party.plan.rows, generator(party.key_randomness("rows")))  # GENERATE
         measured = [table for one in fitted.rounds for table in one]
         return OwnRows(

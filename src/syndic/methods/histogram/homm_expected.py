@@ -19,7 +19,7 @@ from syndic.kernel import people_of
 from syndic.methods.histogram.homm import HommPlan, MergedTable, Noise, PublishedLaplace
 from syndic.methods.synthesis.expected import Floats, limit_of, mean_width, strength_of
 from syndic.methods.synthesis.trust import DIGITS, ColumnTrust, ExpectedError, PairTrust, Reliability
-from syndic.model.markov.score import MEAN_ABSOLUTE
+from syndic.model.selection.score import MEAN_ABSOLUTE
 from syndic.noise import DiscreteGaussian
 
 # larger columns are compared by groups of neighbouring levels

@@ -37,8 +37,8 @@ from syndic.data import Domain
 from syndic.kernel import Terms, budgets_of, strictest, strictest_mu_squared
 from syndic.kernel.disclosure import without_coordinator
 from syndic.methods.synthesis.measure import Question
-from syndic.model.markov.counts import Names
-from syndic.model.markov.parity import most_flipped
+from syndic.model.selection.counts import Names
+from syndic.model.selection.parity import most_flipped
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
 from syndic.noise.binomial import SLACK, BinomialNoise, binomial_for

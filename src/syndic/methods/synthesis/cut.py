@@ -19,8 +19,8 @@ from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.measure import Question, RoundLimits
 from syndic.methods.synthesis.size import Size, most_rows
 from syndic.methods.table_noise import TableNoise
-from syndic.model.markov import Adaptive
-from syndic.model.markov.counts import Room
+from syndic.model.selection import Adaptive
+from syndic.model.selection.counts import Room
 from syndic.mpc.coins import CHUNK_BYTES, Coins, coin_product
 from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.product import SecureProduct

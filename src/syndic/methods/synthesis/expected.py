@@ -22,9 +22,10 @@ from syndic.data import Column, Factor, Schema
 from syndic.data.ranged import Ranged
 from syndic.errors import InputError
 from syndic.methods.synthesis.trust import DIGITS, ColumnTrust, ExpectedError, PairTrust, Reliability
-from syndic.model.markov import Grouping, Measurement, Synthesis
+from syndic.model.markov import Measurement
 from syndic.model.markov.measurement import in_groups
-from syndic.model.markov.score import MEAN_ABSOLUTE, noisy_distance
+from syndic.model.selection import Grouping, Synthesis
+from syndic.model.selection.score import MEAN_ABSOLUTE, noisy_distance
 
 Floats = NDArray[np.float64]
 Codes = Mapping[str, NDArray[np.integer]]

@@ -1,6 +1,6 @@
 """What one round of the synthesis asks: tables over public sets of columns, levels perhaps put into public groups.
 
-One round may ask for parities instead, one number a set (`syndic.model.markov.parity`).
+One round may ask for parities instead, one number a set (`syndic.model.selection.parity`).
 
 A question comes from the coordinator, so every party checks it against its own study before it counts: known columns,
 few enough tables and cells, groups that are groups of levels. The size of the noise follows from the study and from how
@@ -16,8 +16,8 @@ from syndic.data import Domain, Table
 from syndic.document import Document
 from syndic.errors import RefusedError
 from syndic.kernel import Message, encode
-from syndic.model.markov import Grouping
-from syndic.model.markov.parity import SIZES, parity_sums
+from syndic.model.selection import Grouping
+from syndic.model.selection.parity import SIZES, parity_sums
 
 
 class Question(Message):

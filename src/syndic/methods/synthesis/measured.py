@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.model.interval import Measured, NoisyTable
-from syndic.model.markov import Adaptive, Grouping, Synthesis
-from syndic.model.markov.levels import one_way_tables
 from syndic.model.markov.measurement import UNKNOWN, estimate_total
+from syndic.model.selection import Adaptive, Grouping, Synthesis
+from syndic.model.selection.levels import one_way_tables
 
 Floats = NDArray[np.float64]
 Groups = NDArray[np.int64]

@@ -26,7 +26,8 @@ from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, check_question
 from syndic.methods.synthesis.size import Size, list_notes, most_drawn, most_rows
 from syndic.methods.synthesis.zeros import Zeros
-from syndic.model.markov import Adaptive, Impossible
+from syndic.model.markov import Impossible
+from syndic.model.selection import Adaptive
 from syndic.mpc.graph import SumGraph
 from syndic.mpc.masked_sum import MaskedSums
 from syndic.mpc.servers import STAGES

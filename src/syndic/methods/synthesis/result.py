@@ -19,8 +19,9 @@ from syndic.kernel.result import unreadable
 from syndic.methods.histogram.tables import cells_of
 from syndic.methods.synthesis.expected import reliability_of
 from syndic.methods.synthesis.trust import Reliability
-from syndic.model.markov import Adaptive, Grouping, MarkovField, Measurement, Synthesis
-from syndic.model.markov.levels import level_counts, one_way_tables, released_levels
+from syndic.model.markov import MarkovField, Measurement
+from syndic.model.selection import Adaptive, Grouping, Synthesis
+from syndic.model.selection.levels import level_counts, one_way_tables, released_levels
 from syndic.random import SystemRandomness
 from syndic.random import generator as new_generator
 

@@ -15,9 +15,10 @@ from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, RoundLimits, check_question, split
 from syndic.methods.synthesis.result import AskedParities, AskedRound
-from syndic.model.markov import Grouping, Measurement
-from syndic.model.markov.counts import Parities, Room, Sent, endless
+from syndic.model.markov import Measurement
 from syndic.model.markov.measurement import UNKNOWN
+from syndic.model.selection import Grouping
+from syndic.model.selection.counts import Parities, Room, Sent, endless
 
 
 class Opened(Message):

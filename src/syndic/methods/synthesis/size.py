@@ -22,9 +22,10 @@ from syndic.kernel import Group, Terms, most_people, strictest_mu_squared
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
-from syndic.model.markov import Adaptive, Impossible, plan_tree
-from syndic.model.markov.levels import least_released
-from syndic.model.markov.parity import SIZES, most_sets, share_to_find
+from syndic.model.markov import Impossible, plan_tree
+from syndic.model.selection import Adaptive
+from syndic.model.selection.levels import least_released
+from syndic.model.selection.parity import SIZES, most_sets, share_to_find
 
 LEAST_TABLE_CELLS: Final = 4096
 """A pair of columns has at most so many cells once rare values are grouped."""

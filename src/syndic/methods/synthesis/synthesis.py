@@ -1,10 +1,10 @@
 """Synthesis of many columns: a graphical model fitted to noisy tables of all parties' rows together.
 
 In every round the coordinator asks for tables of counts, chosen from what earlier rounds opened; one round asks for
-parities (`syndic.model.markov.parity`), which show relations that no pair shows. Every party counts, adds its share of
-one noise and masks the result (`syndic.mpc.masked_sum`): only sums over the parties open, with noise as if one trusted
-curator had held all rows. A model of all columns is fitted to what was opened, and rows are drawn from it. With a
-single party, the curator, tables open with the whole noise and without masks.
+parities (`syndic.model.selection.parity`), which show relations that no pair shows. Every party counts, adds its share
+of one noise and masks the result (`syndic.mpc.masked_sum`): only sums over the parties open, with noise as if one
+trusted curator had held all rows. A model of all columns is fitted to what was opened, and rows are drawn from it. With
+a single party, the curator, tables open with the whole noise and without masks.
 
 *Any cut.* Where parties of a group hold different columns of the same people, two of them count a table of their
 columns by a secure product (`syndic.mpc.product`), and each adds its share of it to the same sum. Different people is
@@ -70,9 +70,9 @@ from syndic.methods.synthesis.rounds import Answer, Opened, RoundCounts
 from syndic.methods.synthesis.size import check_choices, choosing, share_of_parities, size_of
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.methods.table_noise import COORDINATOR, noise_shares
-from syndic.model.markov import Grouping
 from syndic.model.markov.measurement import UNKNOWN
-from syndic.model.markov.parity import parity_sums
+from syndic.model.selection import Grouping, synthesise
+from syndic.model.selection.parity import parity_sums
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.key import PublicKey
@@ -287,7 +287,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
             reach=plan.reach,
             progress=session.progress,
         )
-        fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)  # SELECT and MEASURE
+        fitted = synthesise(plan.selector, counts, plan.account.whole, zeros=plan.impossible)  # SELECT and MEASURE
         rows = plan.drawn(fitted.total)
         return draw_synthesis(session, fitted, counts.rounds, rows, plan.selector, counts.scanned)  # GENERATE
 

@@ -16,7 +16,8 @@ from syndic.methods.vertimrf.model.build import Built, LocalModel
 from syndic.methods.vertimrf.model.tables import OracleTables, SketchTables
 from syndic.methods.vertimrf.plan import Layout, Names, VertimrfPlan
 from syndic.methods.vertimrf.sketch.encode import KEY_BYTES, People, encode, person_digests
-from syndic.model.markov import Curator, Grouping, JunctionTree, MarkovField, Measurement, Synthesis
+from syndic.model.markov import JunctionTree, MarkovField, Measurement
+from syndic.model.selection import Curator, Grouping, Synthesis
 from syndic.mpc.key import derive
 from syndic.mpc.order import advance
 from syndic.noise import FineGaussian

@@ -14,7 +14,7 @@ from syndic.methods.vertimrf.model.tables import OracleTables, equal_width
 from syndic.methods.vertimrf.sketch.cost import sketch_delta
 from syndic.methods.vertimrf.sketch.encode import SketchPlan
 from syndic.methods.vertimrf.sketch.estimate import cell_error
-from syndic.model.markov import Grouping
+from syndic.model.selection import Grouping
 from syndic.mpc.secret import SharedSecret
 from syndic.noise import DiscreteLaplace, FineGaussian
 from syndic.noise.response import RandomisedResponse

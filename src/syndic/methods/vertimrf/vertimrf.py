@@ -55,7 +55,8 @@ from syndic.methods.vertimrf.model.build import Build, Built, LocalModel
 from syndic.methods.vertimrf.model.tables import Across
 from syndic.methods.vertimrf.plan import Account, Layout, VertimrfPlan, layout_of
 from syndic.methods.vertimrf.sketch.encode import SketchPlan, floor_for
-from syndic.model.markov import Adaptive, Measurement, PrivMRF
+from syndic.model.markov import Measurement
+from syndic.model.selection import Adaptive, PrivMRF, synthesise
 from syndic.mpc.order import advance
 from syndic.mpc.secret import SharedSecret
 from syndic.privacy import Budget
@@ -215,7 +216,7 @@ class Vertimrf(Method, tag="vertimrf"):
             return published.run
         # a party sends one grouping of levels with its tables
         chosen = Adaptive(cells=self.local_cells, merge_pairs=False)
-        return lambda curator, mu_squared, _: chosen.run(curator, mu_squared)
+        return lambda curator, mu_squared, _: synthesise(chosen, curator, mu_squared)
 
     def build(
         self,

@@ -20,7 +20,8 @@ from syndic.methods.vertimrf.model.tables import (
     shares_of_bins,
 )
 from syndic.methods.vertimrf.sketch.encode import People, SketchPlan, encode, person_digests
-from syndic.model.markov import Grouping, Measurement
+from syndic.model.markov import Measurement
+from syndic.model.selection import Grouping
 from syndic.noise.response import RandomisedResponse
 from syndic.random import SimulationRandomness
 

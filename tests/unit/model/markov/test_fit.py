@@ -12,15 +12,7 @@ from scipy.optimize import minimize
 
 from syndic.data import Domain, Factor
 from syndic.errors import InputError
-from syndic.model.markov import (
-    Impossible,
-    JunctionTree,
-    MarkovField,
-    Measurement,
-    estimate_total,
-    fit,
-    plan_tree,
-)
+from syndic.model.markov import Impossible, JunctionTree, MarkovField, Measurement, estimate_total, fit, plan_tree
 from syndic.model.markov.measurement import in_groups
 from syndic.model.markov.optimise import Optimiser, dual
 from syndic_lab.bench.model.mirror import mirror

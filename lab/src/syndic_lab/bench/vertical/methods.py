@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from syndic.methods import AnyMethod, Dplt, Glued, Synthesis, Vertigan, Vertimrf
-from syndic.model.markov import Curator, PrivMRF
+from syndic.model.selection import Curator, PrivMRF
 from syndic.privacy import GaussianEvent, mu_squared_for
 from syndic.random import SimulationRandomness, generator
 from syndic_lab.bench.model.synthesis_data import Coded, distances

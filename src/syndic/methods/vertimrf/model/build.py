@@ -17,10 +17,11 @@ from syndic.methods.vertimrf.model.tables import (
     shares_of,
     shares_of_bins,
 )
-from syndic.model.markov import Grouping, JunctionTree, MarkovField, Measurement, Synthesis, fit, plan_tree, triangulate
+from syndic.model.markov import JunctionTree, MarkovField, Measurement, fit, plan_tree, triangulate
 from syndic.model.markov.measurement import onto_simplex
-from syndic.model.markov.privmrf import quotas_of
-from syndic.model.markov.score import noisy_distance
+from syndic.model.selection import Grouping, Synthesis
+from syndic.model.selection.privmrf import quotas_of
+from syndic.model.selection.score import noisy_distance
 
 Names = tuple[str, ...]
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.methods.vertimrf.sketch.encode import SketchPlan
 from syndic.methods.vertimrf.sketch.estimate import cell_error, cell_table
-from syndic.model.markov import Grouping
+from syndic.model.selection import Grouping
 from syndic.noise.response import RandomisedResponse
 
 Names = tuple[str, ...]

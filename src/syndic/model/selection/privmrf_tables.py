@@ -10,8 +10,8 @@ import numpy as np
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.model.markov.counts import Names
 from syndic.model.markov.graph import bits, cells, degree, eliminate, graph_of
+from syndic.model.selection.counts import Names
 
 PENALTY = 1e-8
 

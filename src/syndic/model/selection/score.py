@@ -13,9 +13,9 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.model.markov.counts import Countable, Names, Room, Sent
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.measurement import Measurement, in_groups
+from syndic.model.selection.counts import Countable, Names, Room, Sent
 
 Floats = NDArray[np.float64]
 # mean absolute value of a standard normal variable

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.model.markov.counts import Names, Parities, Room, Sent, endless
-from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.measurement import Measurement
-from syndic.model.markov.parity import parity_sums
+from syndic.model.selection.counts import Names, Parities, Room, Sent, endless
+from syndic.model.selection.grouping import Grouping
+from syndic.model.selection.parity import parity_sums
 from syndic.noise import FineGaussian
 from syndic.privacy import GaussianEvent
 from syndic.random import Randomness

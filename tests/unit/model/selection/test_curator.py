@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.model.markov import Curator, Grouping
-from syndic.model.markov.curator import independence_gap
+from syndic.model.selection import Curator, Grouping
+from syndic.model.selection.curator import independence_gap
 from syndic.random import SimulationRandomness
-from unit.model.markov.selection import chain, curator
+from unit.model.selection.curators import chain, curator
 
 DOMAIN = Domain(("a", "b", "c"), (3, 4, 2))
 PLAIN = Grouping.none(DOMAIN)

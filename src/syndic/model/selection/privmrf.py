@@ -21,15 +21,15 @@ from typing import final
 import numpy as np
 
 from syndic.document import Document
-from syndic.model.markov.counts import Names, Synthesis
-from syndic.model.markov.curator import Curator
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.fit import fit
-from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.measurement import Impossible, Measurement
-from syndic.model.markov.privmrf_tables import Scores, attribute_graph, candidate_weights, initial_tables
-from syndic.model.markov.score import MEAN_ABSOLUTE, pairs_of
 from syndic.model.markov.tree import plan_tree
+from syndic.model.selection.counts import Names, Synthesis
+from syndic.model.selection.curator import Curator
+from syndic.model.selection.grouping import Grouping
+from syndic.model.selection.privmrf_tables import Scores, attribute_graph, candidate_weights, initial_tables
+from syndic.model.selection.score import MEAN_ABSOLUTE, pairs_of
 
 # shares of the budget for the number of rows and the R-scores, and for distances of candidate tables from the model
 STRUCTURE_SHARE, DISTANCE_SHARE = Fraction(1, 10), Fraction(1, 10)

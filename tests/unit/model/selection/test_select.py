@@ -9,11 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.model.markov import Adaptive, Grouping, GrowingModel, Impossible, Measurement, Synthesis, select
+from syndic.model.markov import Impossible, Measurement
 from syndic.model.markov.measurement import UNKNOWN
-from syndic.model.markov.score import outside_scores
-from syndic.model.markov.structure import Structure
-from unit.model.markov.selection import Codes, Recorder, Replay, chain, curator
+from syndic.model.selection import Adaptive, Grouping, GrowingModel, Synthesis, select, synthesise
+from syndic.model.selection.score import outside_scores
+from syndic.model.selection.structure import Structure
+from unit.model.selection.curators import Codes, Recorder, Replay, chain, curator
 
 DOMAIN = Domain(tuple("abcdef"), (4, 3, 5, 2, 6, 3))
 BUDGET = Fraction(1, 20)
@@ -32,7 +33,7 @@ def table(codes: Mapping[str, NDArray[Any]], names: tuple[str, ...], domain: Dom
 def run(
     selector: Adaptive, codes: Codes, domain: Domain = DOMAIN, budget: Fraction = BUDGET, **kwargs: object
 ) -> Synthesis:
-    return selector.run(curator(codes, domain)[0], budget, **kwargs)  # type: ignore[arg-type]
+    return synthesise(selector, curator(codes, domain)[0], budget, **kwargs)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("selector", SELECTORS)
@@ -40,7 +41,7 @@ def run(
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_what_is_charged_is_the_budget_to_the_last_digit(selector: Adaptive, budget: Fraction, neighbours: str) -> None:
     counts, events = curator(chain(DOMAIN, 1500), DOMAIN, neighbours=neighbours)
-    selector.run(counts, budget)
+    synthesise(selector, counts, budget)
     assert sum(event.mu_squared for event in events) == budget == sum(selector.budgets(budget))
     assert [event.mu_squared for event in events] == list(selector.budgets(budget))
 
@@ -48,9 +49,9 @@ def test_what_is_charged_is_the_budget_to_the_last_digit(selector: Adaptive, bud
 @pytest.mark.parametrize("selector", SELECTORS)
 def test_the_same_answers_lead_to_the_same_questions_and_model(selector: Adaptive) -> None:
     record = Recorder(curator(chain(DOMAIN, 3000), DOMAIN)[0])
-    first = selector.run(record, BUDGET)
+    first = synthesise(selector, record, BUDGET)
     replay = Replay(record)
-    second = selector.run(replay, BUDGET)
+    second = synthesise(selector, replay, BUDGET)
     assert replay.asked == record.asked
     assert not replay.answers
     assert not replay.opened
@@ -62,7 +63,7 @@ def test_the_same_answers_lead_to_the_same_questions_and_model(selector: Adaptiv
 @pytest.mark.parametrize("rows", [0, 3, 5000])
 def test_rounds_stay_within_their_limits_and_models_within_their_cells(selector: Adaptive, rows: int) -> None:
     record = Recorder(curator(chain(DOMAIN, rows), DOMAIN)[0])
-    found = selector.run(record, BUDGET)
+    found = synthesise(selector, record, BUDGET)
     limits = selector.limits(DOMAIN)
     assert len(limits) == len(record.asked) == len(selector.budgets(BUDGET))
     for (tables, _, grouping), limit in zip(record.asked, limits, strict=True):
@@ -89,7 +90,7 @@ def test_tiny_domains(sizes: tuple[int, ...]) -> None:
     codes = chain(domain, 400)
     for selector in (Adaptive(rounds=1), Adaptive()):
         counts, events = curator(codes, domain)
-        found = selector.run(counts, Fraction(10))
+        found = synthesise(selector, counts, Fraction(10))
         assert sum(event.mu_squared for event in events) == 10
         assert found.total == pytest.approx(400, rel=0.05)
         drawn = found.sample(300, np.random.default_rng(1))
@@ -108,7 +109,7 @@ def test_a_hundred_columns() -> None:
     codes = chain(domain, 3000)
     selector = Adaptive(rounds=1, cells=5000, growth=2, iterations=60)
     counts, events = curator(codes, domain)
-    found = selector.run(counts, Fraction(50))
+    found = synthesise(selector, counts, Fraction(50))
     assert sum(event.mu_squared for event in events) == 50
     assert found.field.tree.cells <= 5000
     drawn = found.sample(3000, np.random.default_rng(1))
@@ -156,7 +157,7 @@ def test_impossible_cells_stay_empty_and_their_columns_keep_all_levels() -> None
 def test_the_public_number_of_rows_is_used_under_replace() -> None:
     codes = chain(DOMAIN, 1234)
     counts, _ = curator(codes, DOMAIN, neighbours="replace")
-    assert Adaptive(rounds=1, cells=2000).run(counts, BUDGET).total == 1234
+    assert synthesise(Adaptive(rounds=1, cells=2000), counts, BUDGET).total == 1234
     estimated = run(Adaptive(rounds=1, cells=2000), codes).total
     assert estimated != 1234
     assert estimated == pytest.approx(1234, rel=0.2)
@@ -198,7 +199,7 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, object], words:
 
 def test_nothing_is_grouped_without_reason() -> None:
     record = Recorder(curator(chain(DOMAIN, 20000), DOMAIN)[0])
-    Adaptive(rounds=1, cells=2000).run(record, Fraction(1))
+    synthesise(Adaptive(rounds=1, cells=2000), record, Fraction(1))
     assert all(grouping == Grouping.none(DOMAIN) for _, _, grouping in record.asked)
 
 
@@ -206,7 +207,7 @@ def test_many_levels_in_order_are_merged_into_as_many_groups_of_neighbours_as_th
     domain = Domain(("age", "few"), (41, 3))
     codes = {"age": np.arange(8000) % 41, "few": np.arange(8000) % 3}
     settings = Adaptive(rounds=1, cells=2000, growth=2, most_levels=16, adjacent=(("age", 40), ("few", 2)))
-    found = settings.run(curator(codes, domain)[0], Fraction(10)).grouping
+    found = synthesise(settings, curator(codes, domain)[0], Fraction(10)).grouping
     age = dict(zip(domain.names, found.groups, strict=True))["age"]
     assert max(age) + 1 == 16
     # the last level, of missing values, is not in order
@@ -251,7 +252,7 @@ def test_pairs_over_groups_are_within_the_plan_and_fitted() -> None:
     codes, domain = related(6, 16, 2_000, 0)
     record = Recorder(curator(codes, domain)[0])
     selector = Adaptive(rounds=1, cells=20_000, growth=2, adjacent=tuple((name, 16) for name in domain.names))
-    found = selector.run(record, Fraction(1, 100))
+    found = synthesise(selector, record, Fraction(1, 100))
     groups = [grouping.domain_of_groups for _, _, grouping in record.asked]
     assert max(groups[1].sizes) <= 11
     assert groups[1].sizes != groups[2].sizes
@@ -259,7 +260,7 @@ def test_pairs_over_groups_are_within_the_plan_and_fitted() -> None:
     assert [one.values.shape for one in found.rounds[1]] == [
         groups[1].project(one.names).sizes for one in found.rounds[1]
     ]
-    again = selector.run(Replay(record), Fraction(1, 100))
+    again = synthesise(selector, Replay(record), Fraction(1, 100))
     np.testing.assert_array_equal(found.marginal(("c00", "c01")).values, again.marginal(("c00", "c01")).values)
 
 

@@ -5,8 +5,9 @@ import pytest
 
 from syndic.data import Domain, Factor
 from syndic.errors import InputError
-from syndic.model.markov import Grouping, Impossible, Measurement
-from syndic.model.markov.grouping import coarsened, group_rare
+from syndic.model.markov import Impossible, Measurement
+from syndic.model.selection import Grouping
+from syndic.model.selection.grouping import coarsened, group_rare
 
 DOMAIN = Domain(("a", "b"), (5, 2))
 GROUPING = Grouping(DOMAIN, ((0, 2, 1, 2, 2), (0, 1)))

@@ -13,8 +13,8 @@ from syndic.data import Domain, Factor
 from syndic.data.column import code_type
 from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
-from syndic.model.markov.levels import merge_neighbours
 from syndic.model.markov.measurement import Impossible, Measurement, in_groups
+from syndic.model.selection.levels import merge_neighbours
 
 # Pairs are counted over at least so many groups of levels of a column: that many groups of equal counts keep 94 % of a
 # normal number's variance, about what intervals of a release need (`syndic.model.interval.one_step.LEAST_MEASURED`).

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain, Factor
 from syndic.data.counting import cover
-from syndic.model.markov.counts import Names, Parities
 from syndic.model.markov.field import MarkovField
-from syndic.model.markov.grouping import Grouping
+from syndic.model.selection.counts import Names, Parities
+from syndic.model.selection.grouping import Grouping
 
 SIZES: Final = (3, 4, 5)
 """Numbers of columns of a set."""

@@ -7,9 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.model.markov import Adaptive
-from syndic.model.markov.grouping import Grouping
-from syndic.model.markov.levels import (
+from syndic.model.markov.measurement import UNKNOWN, Measurement
+from syndic.model.selection import Adaptive, synthesise
+from syndic.model.selection.grouping import Grouping
+from syndic.model.selection.levels import (
     TAIL_HALVINGS,
     group_released,
     least_released,
@@ -19,8 +20,7 @@ from syndic.model.markov.levels import (
     released_levels,
     smooth,
 )
-from syndic.model.markov.measurement import UNKNOWN, Measurement
-from unit.model.markov.selection import Recorder, Replay, curator
+from unit.model.selection.curators import Recorder, Replay, curator
 
 
 def lognormal_counts(levels: int) -> NDArray[np.float64]:
@@ -180,10 +180,10 @@ def test_who_has_a_unique_code_does_not_show(seed: int) -> None:
     settings = Adaptive(rounds=1, branches=(("code", (*([900] * 901), 901)),), iterations=20)
     inner, _ = curator(rows, domain, seed)
     record = Recorder(inner)
-    found = settings.run(record, Fraction(1, 10))
+    found = synthesise(settings, record, Fraction(1, 10))
     # all that is chosen and released follows from noisy counts: the same without any row
     replay = Replay(record)
-    again = settings.run(replay, Fraction(1, 10))
+    again = synthesise(settings, replay, Fraction(1, 10))
     assert replay.asked == record.asked
     assert again.grouping == found.grouping
     assert all(np.array_equal(again.one_way[name], found.one_way[name]) for name in domain.names)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.model.markov import Curator, Grouping, Measurement
-from syndic.model.markov.counts import Parities, Room, Sent, endless
+from syndic.model.markov import Measurement
+from syndic.model.selection import Curator, Grouping
+from syndic.model.selection.counts import Parities, Room, Sent, endless
 from syndic.privacy import GaussianEvent
 from syndic.random import SimulationRandomness
 

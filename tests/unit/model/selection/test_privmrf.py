@@ -9,10 +9,11 @@ import pytest
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.model.markov import Impossible, PrivMRF
-from syndic.model.markov.privmrf_tables import Scores, attribute_graph, candidate_weights, initial_tables
-from syndic.model.markov.score import pairs_of
-from unit.model.markov.selection import chain, curator
+from syndic.model.markov import Impossible
+from syndic.model.selection import PrivMRF
+from syndic.model.selection.privmrf_tables import Scores, attribute_graph, candidate_weights, initial_tables
+from syndic.model.selection.score import pairs_of
+from unit.model.selection.curators import chain, curator
 
 DOMAIN = Domain(tuple("abcdef"), (4, 3, 5, 2, 6, 3))
 BUDGET = Fraction(1, 4)

@@ -13,8 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from syndic.data import Domain
-from syndic.model.markov import Adaptive, Grouping, GrowingModel, Synthesis
-from syndic.model.markov.parity import (
+from syndic.model.selection import Adaptive, Grouping, GrowingModel, Synthesis, synthesise
+from syndic.model.selection.parity import (
     MOST_SETS,
     SIZES,
     most_flipped,
@@ -25,8 +25,8 @@ from syndic.model.markov.parity import (
     share_to_find,
     split_levels,
 )
-from syndic.model.markov.structure import fitting_sets
-from unit.model.markov.selection import Codes, Recorder, Replay, chain, curator
+from syndic.model.selection.structure import fitting_sets
+from unit.model.selection.curators import Codes, Recorder, Replay, chain, curator
 
 DOMAIN = Domain(tuple("abcdef"), (4, 2, 3, 1, 2, 5))
 HALVES = Grouping(DOMAIN, ((0, 1, 1, 0), (1, 0), (0, 0, 1), (0,), (0, 0), (1, 0, 1, 0, 0)))
@@ -149,8 +149,8 @@ def test_numbers_that_count_together_only_where_they_are_high_or_low_are_found()
     looking = Adaptive(rounds=1, cells=20_000, growth=2, parity_share=Fraction(1, 100))
     ordered = replace(looking, adjacent=tuple((name, 8) for name in "abcdefg"))
     wanted, counts = ("a", "b", "c", "h"), {**codes, "h": high % 2}
-    assert ordered.run(curator(counts, domain)[0], Fraction(1, 10)).found == (wanted,)
-    assert looking.run(curator(counts, domain)[0], Fraction(1, 10)).found == ()
+    assert synthesise(ordered, curator(counts, domain)[0], Fraction(1, 10)).found == (wanted,)
+    assert synthesise(looking, curator(counts, domain)[0], Fraction(1, 10)).found == ()
 
 
 @pytest.mark.parametrize("columns", [3, 13, 40, 100])
@@ -183,19 +183,19 @@ def test_more_noise_asks_for_fewer_sets() -> None:
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_what_no_pair_shows_is_found_and_kept(number: int) -> None:
     codes, budget = planted(number), Fraction(1, 10)
-    found = LOOKING.run(curator(codes, COINS)[0], budget)
+    found = synthesise(LOOKING, curator(codes, COINS)[0], budget)
     assert found.found == ((*COINS.names[:number], COINS.names[-1]),)
     assert agreement(found, number) > 0.93
     assert found.field.tree.home(found.found[0]) is not None
     if number == 4:
-        blind = Adaptive(rounds=1, cells=5000, growth=2).run(curator(codes, COINS)[0], budget)
+        blind = synthesise(Adaptive(rounds=1, cells=5000, growth=2), curator(codes, COINS)[0], budget)
         assert blind.found == ()
         assert agreement(blind, number) < 0.6
 
 
 def test_nothing_is_found_where_pairs_show_all() -> None:
     domain = Domain(tuple("abcdefgh"), (3,) * 8)  # of equal sizes: each column depends on the one before alone
-    found = LOOKING.run(curator(chain(domain, 20_000), domain)[0], Fraction(1))
+    found = synthesise(LOOKING, curator(chain(domain, 20_000), domain)[0], Fraction(1))
     assert found.found == ()
 
 
@@ -221,10 +221,10 @@ def test_where_nothing_is_found_the_model_is_that_of_a_run_without() -> None:
     domain = Domain(tuple("abcdef"), (3,) * 6)
     record = Recorder(curator(chain(domain, 5000), domain)[0])
     small = Adaptive(rounds=1, cells=2000, growth=3, parity_share=Fraction(1, 10**12))
-    first = small.run(record, Fraction(1, 20))
+    first = synthesise(small, record, Fraction(1, 20))
     assert len(record.opened) == 1
     record.opened.clear()
-    second = Adaptive(rounds=1, cells=2000, growth=3).run(Replay(record), Fraction(1, 20))
+    second = synthesise(Adaptive(rounds=1, cells=2000, growth=3), Replay(record), Fraction(1, 20))
     assert [[one.names for one in tables] for tables in first.rounds] == [
         [one.names for one in tables] for tables in second.rounds
     ]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Factor
 from syndic.errors import InputError
 from syndic.model.markov.field import MarkovField
-from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.measurement import Measurement
+from syndic.model.selection.grouping import Grouping
 
 Names = tuple[str, ...]
 Room = Callable[[Names], bool]

@@ -10,9 +10,9 @@ from typing import final
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.model.markov.counts import Names
 from syndic.model.markov.graph import Graph, bits, cells, fewest, fill, graph_of, weight
 from syndic.model.markov.tree import plan_tree
+from syndic.model.selection.counts import Names
 
 # The penalty of cells on an edge: gain / cells^PRICE. 0 fills the model with the few largest columns, 1 with the
 # smallest; between 0.35 and 0.55 distances were lowest on two codings of census data and on fire calls.
