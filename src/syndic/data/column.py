@@ -75,6 +75,11 @@ class Described(Document, frozen=True, kw_only=True):
         return (self.name,) if self.derive is None else expression(self.derive).columns
 
     @property
+    def listed(self) -> int:
+        """Number of codes that are declared: without "other", unless it is listed, and without missing values."""
+        return self.levels
+
+    @property
     def size(self) -> int:
         """Number of codes, including the one for missing values."""
         return max(self.levels, self.missing_code + 1)
@@ -160,7 +165,12 @@ class Listed(Described, frozen=True, kw_only=True):
     @property
     def levels(self) -> int:
         """Number of listed values, plus one for "other" if it is not listed."""
-        return len(self._listed()) + (self.outside == OTHER and OTHER not in self.values)
+        return self.listed + (self.outside == OTHER and OTHER not in self.values)
+
+    @property
+    def listed(self) -> int:
+        """Number of listed values, and of branches."""
+        return len(self._listed())
 
     @property
     def missing_code(self) -> int:

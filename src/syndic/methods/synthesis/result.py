@@ -1,7 +1,7 @@
 """What a synthesis publishes: a table, the model it was drawn from, and the noisy tables; or rows and tables alone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -19,6 +19,7 @@ from syndic.kernel.result import unreadable
 from syndic.methods.histogram.tables import cells_of
 from syndic.methods.synthesis.expected import reliability_of
 from syndic.methods.synthesis.trust import Reliability
+from syndic.methods.synthesis.unseen import unseen_levels, without_levels
 from syndic.model.markov import MarkovField, Measurement
 from syndic.model.selection import Adaptive, Grouping, Synthesis
 from syndic.model.selection.levels import level_counts, one_way_tables, released_levels
@@ -32,10 +33,19 @@ _USUAL = Adaptive()
 @final
 @dataclass(frozen=True, kw_only=True)
 class ReleasedModel:
-    """A fitted model of all columns, made of noisy counts: anyone may ask it, as often as they like, at no cost."""
+    """A fitted model of all columns, made of noisy counts: anyone may ask it, as often as they like, at no cost.
+
+    `unseen` are levels without evidence, "other" and missing, by column: the model is asked and sampled without them.
+    """
 
     schema: Schema
     fitted: Synthesis
+    unseen: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    @cached_property
+    def released(self) -> Synthesis:
+        """The fitted model without the levels that are not released."""
+        return without_levels(self.fitted, self.unseen) if self.unseen else self.fitted
 
     @property
     def total(self) -> float:
@@ -49,7 +59,7 @@ class ReleasedModel:
 
     def marginal(self, names: Sequence[str]) -> Factor:
         """Return the expected number of rows in each cell of some columns, by code."""
-        return self.fitted.marginal(tuple(names))
+        return self.released.marginal(tuple(names))
 
     def table(self, names: Sequence[str]) -> pa.Table:
         """Return the expected number of rows for each combination of values, `count`, as a table for people.
@@ -82,7 +92,10 @@ class ReleasedModel:
             raise InputError(f"rows ({rows}) must not be negative")
         generator = new_generator(SystemRandomness()) if generator is None else generator
         fixed = {name: _code(self.schema[name], value) for name, value in (given or {}).items()}
-        return decode_codes(self.schema, self.fitted.sample(rows, generator, given=fixed or None), generator)
+        model = self.released
+        if self.unseen.keys() & fixed.keys():
+            model = without_levels(self.fitted, {name: one for name, one in self.unseen.items() if name not in fixed})
+        return decode_codes(self.schema, model.sample(rows, generator, given=fixed or None), generator)
 
 
 class AskedRound(Document):
@@ -163,7 +176,7 @@ class SyntheticTable(Result):
         arrow, schema = self.table.to_arrow(), self.model.schema
         return reliability_of(
             schema,
-            self.model.fitted,
+            self.model.released,
             [one.groups for one in self.note.rounds],
             {column.name: column.encode(arrow[column.name]) for column in schema.columns},
             ordered=self.ordered,
@@ -189,7 +202,18 @@ class SyntheticTable(Result):
             "cells of the model": self.note.cells,
             "parties in every sum": min(len(one.present) for one in self.note.rounds),
             **({"found beyond pairs": [" x ".join(names) for names in self.note.found]} if self.note.found else {}),
+            **self._without(),
         }
+
+    def _without(self) -> dict[str, str]:
+        """Return how many columns are released without missing values, and without "other", for want of evidence."""
+        ends = [(codes, self.model.schema[name].levels) for name, codes in self.model.unseen.items()]
+        missing, others = (
+            sum(codes[-1] >= levels for codes, levels in ends),
+            sum(codes[0] < levels for codes, levels in ends),
+        )
+        numbers = {"without missing values": missing, 'without "other"': others}
+        return {what: f"{number} columns" for what, number in numbers.items() if number}
 
 
 def draw_synthesis(
@@ -201,7 +225,7 @@ def draw_synthesis(
     parities: AskedParities | None = None,
 ) -> SyntheticTable:
     """Return rows drawn from the model, with what was opened; `selector` chose the tables."""
-    model, tree = ReleasedModel(schema=session.terms.schema, fitted=fitted), fitted.field.tree
+    model, tree = _released(session.terms.schema, fitted, rounds, selector), fitted.field.tree
     note = SynthesisNote(
         rounds=tuple(rounds),
         total=fitted.total,
@@ -213,6 +237,15 @@ def draw_synthesis(
     )
     table = model.sample(rows, generator=new_generator(session.randomness))
     return SyntheticTable(table=table, model=model, note=note, selector=selector)
+
+
+def _released(schema: Schema, fitted: Synthesis, rounds: Sequence[AskedRound], selector: Adaptive) -> ReleasedModel:
+    """Return the model without levels that no noisy table shows."""
+    levels = Grouping.none(schema.domain)
+    groups = [(Grouping(schema.domain, one.groups) if one.groups else levels).by_column for one in rounds]
+    opened = list(zip(groups, fitted.rounds, strict=True))
+    unseen = unseen_levels(schema, opened, fitted, [name for name, _ in selector.branches])
+    return ReleasedModel(schema=schema, fitted=fitted, unseen=unseen)
 
 
 def read_synthesis(schema: Schema, folder: Path, selector: Adaptive = _USUAL) -> SyntheticTable:
@@ -227,7 +260,7 @@ def read_synthesis(schema: Schema, folder: Path, selector: Adaptive = _USUAL) ->
     fitted = Synthesis(
         field=field, grouping=grouping, one_way=one_way, rounds=tuple(tuple(one) for one in rounds), found=note.found
     )
-    model = ReleasedModel(schema=schema, fitted=fitted)
+    model = _released(schema, fitted, note.rounds, selector)
     return SyntheticTable(table=ReleasedTable(rows), model=model, note=note, selector=selector)
 
 
