@@ -81,12 +81,13 @@ _COVERED: Final = 0.5  # share of rows that the listed categories must have
 _LONG_TEXT: Final = 40
 _FEW_CODES: Final = 50
 _SHORTEST_CODE: Final = 100
-_OPEN_LEVELS: Final = 256  # fewer whole numbers have a level each
+_OPEN_LEVELS: Final = 256  # fewer whole numbers or days have a level each
 _FIXED_BINS: Final = 32
-_OPEN_DAYS: Final = 62
+_FEW_FOR_BINS: Final = 8000  # fewer rows have half as many
 _MOST_DATE_BINS: Final = 40
 _SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 _MUCH: Final = 1.5  # so many times as many bins between two quantiles make a logarithmic scale worth it
+_FAR: Final = 3  # an end is far from the other rows if the range without it is so many times smaller
 _ABSENT: Final = frozenset({"na", "n/a", "#n/a", "<na>", "null", "nan", "?"})
 _ABSENT_NUMBER: Final = _ABSENT | {"none", "-", ".", "unknown", "missing"}
 _OTHER_DATE: Final = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}([ T].*)?")
@@ -113,7 +114,8 @@ class ColumnProfile:
 
     `kind` is None if the column is left out, and `reason` says why. `absent` are texts such as "NA" that mean missing;
     `unlisted` is the number of different values that are too rare to be listed. `missing` counts every value that a
-    study would take as missing; `odd` of these have text that is not of the kind. `coded` numbers look like codes.
+    study would take as missing; `odd` of these have text that is not of the kind. `coded` numbers look like codes;
+    `far`: a few rows alone make the range several times as wide.
     The scale follows from `quantiles` of a column of numbers.
     """
 
@@ -133,6 +135,7 @@ class ColumnProfile:
     missing: int = 0
     odd: int = 0
     coded: bool = False
+    far: bool = False
 
     @property
     def remark(self) -> str:
@@ -140,9 +143,9 @@ class ColumnProfile:
         if self.odd:
             what = {"date": "no dates", "boolean": "neither true nor false"}.get(self.kind or "", "no numbers")
             return f"{self.odd / self.rows:.1%} of its values are {what} and count as missing"
-        return (
-            'its numbers look like codes: if so, give it the kind "categorical" in a dictionary' if self.coded else ""
-        )
+        if self.coded:
+            return 'its numbers look like codes: if so, give it the kind "categorical" in a dictionary'
+        return "a few rows alone make its range several times as wide: errors? Narrower bounds clip them" * self.far
 
 
 @dataclass(frozen=True)
@@ -306,19 +309,30 @@ def _bounded(name: str, found: _Distinct, numbers: NDArray[np.float64], *, whole
         return replace(left_out, reason="its numbers cannot be bounded" if least < most else "every number is the same")
     kind: Kind = "integer" if whole else "real"
     quantiles = _quantiles(numbers, rows)
-    scale = scale_for(kind, least, most, quantiles)
+    scale = scale_for(kind, least, most, quantiles, found.total)
     lower, upper = round_bounds(least, most, whole=whole)
     if scale != "linear":
         upper = round_up(most)
         lower = round_down(least) if least > 0 else -round_up(-least) if least < 0 else 0 * upper
-    bounded = ColumnProfile(name=name, kind=kind, scale=scale, quantiles=quantiles)
+    bounded = ColumnProfile(name=name, kind=kind, scale=scale, quantiles=quantiles, far=_far(numbers, rows, found))
     if not whole:
         return replace(bounded, lower=float(lower), upper=float(upper))
     # an end that several rows have is a limit, such as 18 or 59, and not one person's value
     shared = [rows[numbers == end].sum() >= _least_rows(found) for end in (least, most)]
     first = int(least) if shared[0] else math.floor(lower)
     last = int(most) if shared[1] else math.ceil(upper)
-    return replace(bounded, lower=first, upper=last, bins=bins_for(kind, first, last, scale))
+    return replace(bounded, lower=first, upper=last, bins=bins_for(kind, first, last, scale, found.total))
+
+
+def _far(numbers: NDArray[np.float64], rows: NDArray[np.int64], found: _Distinct) -> bool:
+    """Return whether a few rows alone make the range several times as wide."""
+    order = np.argsort(numbers)
+    below, few = np.cumsum(rows[order]), _least_rows(found)
+    if below[-1] < _SMALL_TABLE:
+        return False
+    above = below[-1] - below + rows[order]
+    inner = numbers[order][(below > few) & (above > few)]
+    return len(inner) > 1 and float(np.ptp(numbers)) > _FAR * float(np.ptp(inner))
 
 
 def _quantiles(numbers: NDArray[np.float64], rows: NDArray[np.int64]) -> tuple[float, ...]:
@@ -330,7 +344,7 @@ def _quantiles(numbers: NDArray[np.float64], rows: NDArray[np.int64]) -> tuple[f
     return tuple(numbers[order][np.searchsorted(below, _SHARES)].tolist())
 
 
-def scale_for(kind: Kind, lower: Any, upper: Any, quantiles: Sequence[float] = ()) -> Scale:
+def scale_for(kind: Kind, lower: Any, upper: Any, quantiles: Sequence[float] = (), rows: int | None = None) -> Scale:
     """Return a logarithmic scale if its bins tell the rows between these quantiles apart much better.
 
     If nothing is known of the rows, whole numbers in a wide range get one: it suits more kinds of numbers.
@@ -340,9 +354,8 @@ def scale_for(kind: Kind, lower: Any, upper: Any, quantiles: Sequence[float] = (
     if not quantiles:
         return "symlog" if kind == "integer" else "linear"
     curved: Scale = "log" if lower > 0 else "symlog"
-    linear = _fewest_bins(
-        quantiles, real_edges(lower, upper, _FIXED_BINS if kind == "integer" else FINE_BINS, "linear")
-    )
+    bins = bins_for(kind, lower, upper, "linear", rows) or FINE_BINS
+    linear = _fewest_bins(quantiles, real_edges(lower, upper, bins, "linear"))
     return curved if _fewest_bins(quantiles, real_edges(lower, upper, FINE_BINS, curved)) > _MUCH * linear else "linear"
 
 
@@ -352,15 +365,17 @@ def _fewest_bins(quantiles: Sequence[float], edges: NDArray[np.float64]) -> floa
     return float(apart[apart > 0].min()) if (apart > 0).any() else 0.0
 
 
-def bins_for(kind: Kind, lower: Any, upper: Any, scale: Scale) -> int | None:
-    """Return a number of bins that follows from the bounds; None to leave the bins open."""
-    if kind == "date" and (upper - lower).days >= _OPEN_DAYS:
-        months = round((upper - lower).days / 30.44)
-        return next(
-            (count for count in (months, months // 3, months // 12) if count <= _MOST_DATE_BINS), _MOST_DATE_BINS
-        )
+def bins_for(kind: Kind, lower: Any, upper: Any, scale: Scale, rows: int | None = None) -> int | None:
+    """Return a number of bins that follows from the bounds, fewer for few rows; None to leave the bins open.
+
+    Dates are divided into weeks, months, quarters or years.
+    """
+    if kind == "date" and (upper - lower).days >= _OPEN_LEVELS:
+        days = (upper - lower).days
+        counts = [round(days / each) for each in (7, 30.44, 91.3, 365.25)]
+        return next((count for count in counts if count <= _MOST_DATE_BINS), _MOST_DATE_BINS)
     if kind == "integer" and scale == "linear" and upper - lower >= _OPEN_LEVELS:
-        return _FIXED_BINS
+        return _FIXED_BINS if rows is None or rows >= _FEW_FOR_BINS else _FIXED_BINS // 2
     return None
 
 

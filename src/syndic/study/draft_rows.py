@@ -20,6 +20,8 @@ MOST_ROWS: Final = 1_000_000
 """The first rows of a file, which are described; later ones are only counted."""
 
 _KEPT: Final = 0.8  # share of the rows that the bound on a person's rows keeps
+_NEARLY_ALL: Final = 0.95  # share of the people of whom it keeps all rows, if that takes little more
+_LITTLE_MORE: Final = 1.25
 _MOST_OF_A_PERSON: Final = 10
 _ALIKE: Final = 0.5  # files with this share of their columns in common have different people
 
@@ -136,7 +138,10 @@ def _with(found: ColumnProfile, known: Declared) -> ColumnProfile:
         return found
     lower = found.lower if known.lower is None else known.lower
     upper = found.upper if known.upper is None else known.upper
-    scale = known.scale or ("linear" if known.bins is not None else scale_for(kind, lower, upper, found.quantiles))
+    rows = found.rows or None
+    scale = known.scale or (
+        "linear" if known.bins is not None else scale_for(kind, lower, upper, found.quantiles, rows)
+    )
     return replace(
         found,
         kind=kind,
@@ -146,7 +151,7 @@ def _with(found: ColumnProfile, known: Declared) -> ColumnProfile:
         upper=upper,
         values=known.values or found.values,
         unlisted=0 if known.values else found.unlisted,
-        bins=known.bins if known.bins is not None else bins_for(kind, lower, upper, scale),
+        bins=known.bins if known.bins is not None else bins_for(kind, lower, upper, scale, rows),
         scale=scale,
     )
 
@@ -204,7 +209,9 @@ def _person(parties: Sequence[PartyRows], ids: list[str]) -> tuple[str | None, i
             kept = (
                 rows for rows in range(1, _MOST_OF_A_PERSON) if np.minimum(counts, rows).sum() >= _KEPT * counts.sum()
             )
-            found.append((len(counts), name, next(kept, _MOST_OF_A_PERSON)))
+            rows, most = next(kept, _MOST_OF_A_PERSON), int(np.quantile(counts, _NEARLY_ALL))
+            # a little more keeps nearly everybody's last rows too: of a panel each person has as many
+            found.append((len(counts), name, most if rows <= most <= _LITTLE_MORE * rows else rows))
     # of several, the one with the fewest values: a person has several visits
     return min(found)[1:] if found else (None, 1)
 

@@ -99,6 +99,7 @@ def test_skewed_numbers_get_a_logarithmic_scale() -> None:
     ],
 )
 def test_wide_whole_numbers_get_the_scale_that_tells_rows_apart(values: Any, scale: Scale) -> None:
+    values = np.tile(values, 20)
     found = described(values.astype(int))
     assert (found.kind, found.scale, found.bins) == ("integer", scale, 32 if scale == "linear" else None)
     column = Integer(name="x", lower=found.lower, upper=found.upper, scale=scale, bins=found.bins)  # type: ignore[arg-type]
@@ -107,6 +108,39 @@ def test_wide_whole_numbers_get_the_scale_that_tells_rows_apart(values: Any, sca
     most = values == 0 if (values == 0).mean() > 0.05 else values == np.inf
     assert rows[rows > 0].size >= 12
     assert np.bincount(codes[~most]).max() < 0.2 * (~most).sum()
+
+
+def test_few_rows_get_fewer_fixed_bins_or_open_ones() -> None:
+    minutes, weights = DRAW.integers(0, 1440, 500), DRAW.normal(3300, 500, 500).round().astype(int)
+    weights[:2] = 250, 5400
+    few, many = (described(np.tile(minutes, times)) for times in (1, 20))
+    assert (few.scale, few.bins, many.scale, many.bins) == ("linear", 16, "linear", 32)
+    few, many = (described(np.tile(weights, times)) for times in (1, 20))
+    assert (few.scale, few.bins, many.scale, many.bins) == ("log", None, "linear", 32)
+
+
+def test_dates_have_open_days_or_weeks_months_quarters_or_years() -> None:
+    last = {
+        "2024-04-16": None,
+        "2024-09-30": 39,
+        "2024-12-31": 12,
+        "2026-12-31": 36,
+        "2032-12-31": 36,
+        "2060-12-31": 37,
+    }
+    for end, bins in last.items():
+        day = DATE.fromisoformat(end)
+        days = [DATE(2024, 1, 1), day, *[DATE(2024, 1, 1) + (day - DATE(2024, 1, 1)) / 2] * 20]
+        assert described(days).bins == bins, end
+
+
+def test_an_end_that_few_rows_make_is_remarked() -> None:
+    speeds = DRAW.normal(12, 5, 2000).clip(0, 40)
+    assert "a few rows alone" not in described(speeds).remark
+    assert "a few rows alone" in described(np.append(speeds, 1048.0)).remark
+    assert "a few rows alone" in described(np.append(speeds, [-9999.0] * 3)).remark
+    assert "a few rows alone" not in described(np.append(speeds, [99.0] * 40)).remark
+    assert described(DRAW.integers(0, 9, 500)).remark == ""
 
 
 def test_missing_values_and_words_for_them() -> None:
