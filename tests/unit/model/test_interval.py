@@ -264,6 +264,28 @@ def test_intervals_of_rare_values_cover_where_noise_left_none(text: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [("mean(c == 'v')", 0, 1), ("3 - 2 * mean(c == 'v')", 1, 3), ("mean(c == 'v') * mean(c == 'u')", 0, 1)],
+)
+def test_an_interval_holds_what_is_possible_only(text: str, least: float, most: float) -> None:
+    """Counts that say less than nobody still leave room for some."""
+    generator = np.random.default_rng(3)
+    found = [interval_of(noisy_rare(2000, 60.0, generator), text) for _ in range(100)]
+    truth = read_question(text, RARE).estimate(SHARES.sum(axis=0)).value
+    hits, beyond = 0, 0
+    for one in found:
+        assert one.low is not None
+        assert one.value is not None
+        assert one.high is not None
+        assert least <= one.low <= one.value <= one.high <= most
+        assert one.low < one.high
+        hits += one.low <= truth <= one.high
+        beyond += one.value in {least, most}
+    assert hits >= 90
+    assert beyond >= 20
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "mean(y, given=c == 'v')",

@@ -151,8 +151,11 @@ class _OneStep:
         logarithm = self.question.is_ratio and found.value > 0 and one.value > _CLEAR * one.error
         if logarithm:
             one = self.corrected(found.through(*MATHS["log"]))
-        ends = (one.value, one.value - self.times * one.error, one.value + self.times * one.error)
-        value, low, high = (exp(end) for end in ends) if logarithm else ends
+        reach, (least, most) = self.times * one.error, found.within
+        # counts that say what no population has: the interval is the one around the nearest possible value
+        middle = one.value if logarithm else min(max(one.value, least), most)
+        ends = middle, middle - reach, middle + reach
+        value, low, high = map(exp, ends) if logarithm else (min(max(end, least), most) for end in ends)
         wider = None if one.sampling == 0 else one.error / one.sampling
         measured = round(one.measured, 4)
         return self.made(value=value, low=low, high=high, error=one.error, measured=measured, wider=wider)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from keyword import iskeyword
-from math import ceil, floor
+from math import ceil, floor, inf, isnan
 from typing import Any, Final, final
 
 import numpy as np
@@ -62,23 +62,28 @@ FUNCTIONS: Final = ("mean", "odds", "linear", "logistic", "quantile")
 class Estimate:
     """A number, and its influence function over the cells of a table.
 
-    It was divided by `divisors`; a quotient is 0 where its `top` is.
+    It was divided by `divisors`; a quotient is 0 where its `top` is. No population has one that is not `within` these.
     """
 
     value: float
     influence: Floats | float = 0.0
     divisors: tuple["Estimate", ...] = ()
     top: "Estimate | None" = None
+    within: tuple[float, float] = (-inf, inf)
 
     def __add__(self, other: "Estimate") -> "Estimate":
-        return Estimate(self.value + other.value, self.influence + other.influence, self.divisors + other.divisors)
+        influence, divisors = self.influence + other.influence, self.divisors + other.divisors
+        within = (self.within[0] + other.within[0], self.within[1] + other.within[1])
+        return Estimate(self.value + other.value, influence, divisors, within=within)
 
     def __sub__(self, other: "Estimate") -> "Estimate":
-        return self + Estimate(-1.0) * other
+        return self + constant(-1.0) * other
 
     def __mul__(self, other: "Estimate") -> "Estimate":
         influence = self.influence * other.value + other.influence * self.value
-        return Estimate(self.value * other.value, influence, self.divisors + other.divisors)
+        ends = [one * another for one in self.within for another in other.within]
+        within = (-inf, inf) if any(map(isnan, ends)) else (min(ends), max(ends))
+        return Estimate(self.value * other.value, influence, self.divisors + other.divisors, within=within)
 
     def __truediv__(self, other: "Estimate") -> "Estimate":
         divisor = np.float64(other.value)
@@ -91,6 +96,11 @@ class Estimate:
         value = np.float64(self.value)
         divisors = self.divisors if function is np.exp else (*self.divisors, self)
         return Estimate(float(function(value)), self.influence * float(slope(value)), divisors)
+
+
+def constant(value: float) -> Estimate:
+    """Return a number that is the same in every population."""
+    return Estimate(value, within=(value, value))
 
 
 @final
@@ -204,9 +214,9 @@ class _Population:
         """Return the estimate of what stands outside or at the top of functions."""
         match node:
             case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-                return Estimate(float(value))
+                return constant(float(value))
             case ast.UnaryOp(op=ast.USub(), operand=inner):
-                return Estimate(-1.0) * self.number(inner)
+                return constant(-1.0) * self.number(inner)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _SIGNS:
                 found: Estimate = _SIGNS[type(op)](self.number(left), self.number(right))
                 return found
@@ -224,7 +234,7 @@ class _Population:
             if len(node.args) != 1:
                 raise InputError(f"{name} takes one column or condition, and given=CONDITION")
             found = self.mean(self.values(node.args[0]), given)
-            return found if name == "mean" else found / (Estimate(1.0) - found)
+            return found if name == "mean" else found / (constant(1.0) - found)
         if len(node.args) < 2:
             raise InputError(f"{name} takes what is explained, the column whose coefficient is wanted, and others")
         explained, wanted, *others = node.args
@@ -243,7 +253,9 @@ class _Population:
         whole = float((self.shares * counted).sum())
         value = float((self.shares * values).sum()) / whole if whole > 0 else np.nan
         influence = counted * (values - value) / np.float64(whole)
-        return Estimate(value, influence, () if counted.all() else (Estimate(whole, counted - whole),))
+        divisors = () if counted.all() else (Estimate(whole, counted - whole),)
+        within = (values[counted].min(), values[counted].max()) if counted.any() else (-inf, inf)
+        return Estimate(value, influence, divisors, within=(float(within[0]), float(within[1])))
 
     def quantile(self, node: ast.Call) -> tuple[Ranged, float, Floats]:
         """Return the column, the probability and the condition of a quantile."""
