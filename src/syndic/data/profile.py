@@ -87,6 +87,7 @@ _FEW_FOR_BINS: Final = 8000  # fewer rows have half as many
 _MOST_DATE_BINS: Final = 40
 _SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 _MUCH: Final = 1.5  # so many times as many bins between two quantiles make a logarithmic scale worth it
+_SPIKE: Final = 0.1  # share of rows with one real number from which a person is told
 _FAR: Final = 3  # an end is far from the other rows if the range without it is so many times smaller
 _ABSENT: Final = frozenset({"na", "n/a", "#n/a", "<na>", "null", "nan", "?"})
 _ABSENT_NUMBER: Final = _ABSENT | {"none", "-", ".", "unknown", "missing"}
@@ -115,7 +116,7 @@ class ColumnProfile:
     `kind` is None if the column is left out, and `reason` says why. `absent` are texts such as "NA" that mean missing;
     `unlisted` is the number of different values that are too rare to be listed. `missing` counts every value that a
     study would take as missing; `odd` of these have text that is not of the kind. `coded` numbers look like codes;
-    `far`: a few rows alone make the range several times as wide.
+    `far`: a few rows alone make the range several times as wide; `spike`: many rows have the same real number.
     The scale follows from `quantiles` of a column of numbers.
     """
 
@@ -136,16 +137,19 @@ class ColumnProfile:
     odd: int = 0
     coded: bool = False
     far: bool = False
+    spike: bool = False
 
     @property
     def remark(self) -> str:
-        """What share of the values has text that is not of the kind, or that they look like codes; else empty."""
+        """What a person should look at: odd texts, codes, a few rows far away, one number of many rows; else empty."""
         if self.odd:
             what = {"date": "no dates", "boolean": "neither true nor false"}.get(self.kind or "", "no numbers")
             return f"{self.odd / self.rows:.1%} of its values are {what} and count as missing"
         if self.coded:
             return 'its numbers look like codes: if so, give it the kind "categorical" in a dictionary'
-        return "a few rows alone make its range several times as wide: errors? Narrower bounds clip them" * self.far
+        if self.far:
+            return "a few rows alone make its range several times as wide: errors? Narrower bounds clip them"
+        return "many rows have the same number, which is released as any number of its bin" * self.spike
 
 
 @dataclass(frozen=True)
@@ -316,7 +320,8 @@ def _bounded(name: str, found: _Distinct, numbers: NDArray[np.float64], *, whole
         lower = round_down(least) if least > 0 else -round_up(-least) if least < 0 else 0 * upper
     bounded = ColumnProfile(name=name, kind=kind, scale=scale, quantiles=quantiles, far=_far(numbers, rows, found))
     if not whole:
-        return replace(bounded, lower=float(lower), upper=float(upper))
+        spike = bool(rows.max() >= _SPIKE * rows.sum()) and len(numbers) > _FEW_CODES
+        return replace(bounded, lower=float(lower), upper=float(upper), spike=spike)
     # an end that several rows have is a limit, such as 18 or 59, and not one person's value
     shared = [rows[numbers == end].sum() >= _least_rows(found) for end in (least, most)]
     first = int(least) if shared[0] else math.floor(lower)

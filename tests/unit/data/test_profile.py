@@ -143,6 +143,13 @@ def test_an_end_that_few_rows_make_is_remarked() -> None:
     assert described(DRAW.integers(0, 9, 500)).remark == ""
 
 
+def test_a_number_of_many_rows_is_remarked() -> None:
+    costs = DRAW.gamma(2.0, 50.0, 500)
+    assert "same number" in described(np.where(DRAW.random(500) < 0.3, 0.0, costs)).remark
+    assert described(costs).remark == ""
+    assert described(DRAW.choice([0.5, 1.5, 2.5], 500)).remark == ""
+
+
 def test_missing_values_and_words_for_them() -> None:
     ages = described(as_csv([20, 30, 41, None, "NA", "unknown"] * 20))
     assert (ages.kind, ages.rows, ages.missing) == ("integer", 120, 60)

@@ -173,5 +173,16 @@ def test_the_plan_counts_neighbours(parties: int, note: str) -> None:
     assert note in planned(study(parties=parties)).resources.notes
 
 
+def test_the_plan_warns_of_more_open_bins_than_noise_allows() -> None:
+    def said(people: int, extra: str = "") -> str:
+        column = f'[[schema.columns]]\nname = "income"\nkind = "integer"\nlower = 1\nupper = 30_000\n{extra}'
+        return " ".join(planned(study(people=people, columns=column)).resources.notes)
+
+    assert "'income' has 30,000 open bins" in said(2000)
+    assert "open bins" not in said(2000, 'scale = "log"')
+    assert "open bins" not in said(2000, "bins = 64")
+    assert "open bins" not in said(200_000)
+
+
 def test_two_parties_of_support_fit_too() -> None:
     assert len(simulate(Study.loads(study_text(protocol='method = "synthesis"', budget=ONE)), two_parties()).table)

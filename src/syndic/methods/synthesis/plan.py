@@ -24,7 +24,7 @@ from syndic.kernel.disclosure import of_coordinator, units_of
 from syndic.methods.synthesis.account import Account, against_parties
 from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, check_question
-from syndic.methods.synthesis.size import Size, list_notes, most_drawn, most_rows
+from syndic.methods.synthesis.size import Size, level_notes, most_drawn, most_rows
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Impossible
 from syndic.model.selection import Adaptive
@@ -171,7 +171,9 @@ class SynthesisPlan(Plan):
                 *self._coarse,
                 *((f"{graph.neighbours} neighbour{'s' * (graph.neighbours > 1)} per party",) if graph else ()),
                 *self._of_cut,
-                *list_notes(self.account, self.selector, self.reach.noisier if self.reach else lambda _: 1.0),
+                *level_notes(
+                    self.account, self.selector, self.reach.noisier if self.reach else lambda _: 1.0, self.most_rows
+                ),
             ),
         )
 

@@ -14,6 +14,7 @@ from typing import Final, Literal, final
 from msgspec.structs import replace
 
 from syndic.data import Categorical, Domain, Ordinal, Schema
+from syndic.data.bins import FINE_BINS
 from syndic.data.counting import covered_cells
 from syndic.data.ranged import Ranged
 from syndic.document import Document
@@ -26,6 +27,9 @@ from syndic.model.markov import Impossible, plan_tree
 from syndic.model.selection import Adaptive
 from syndic.model.selection.levels import least_released
 from syndic.model.selection.parity import SIZES, most_sets, share_to_find
+
+# As a share of the rows, noise on all open bins of a column together from which the plan says so.
+_TOO_NOISY: Final = 0.5
 
 LEAST_TABLE_CELLS: Final = 4096
 """A pair of columns has at most so many cells once rare values are grouped."""
@@ -224,11 +228,20 @@ def long_lists(schema: Schema) -> tuple[tuple[str, tuple[int, ...]], ...]:
     )
 
 
-def list_notes(account: Account, selector: Adaptive, noisier: Callable[[Domain], float | None]) -> tuple[str, ...]:
-    """Return what is said of each long list before any row is read; `noisier` as in `CutReach`."""
+def level_notes(
+    account: Account, selector: Adaptive, noisier: Callable[[Domain], float | None], rows: int
+) -> tuple[str, ...]:
+    """Return what is said of long lists and of too many open bins; `noisier` as in `CutReach`. Reads no row."""
     tables = len(selector.first(account.domain))
     variance = account.variance(selector.budgets(account.whole)[0] / tables)
     notes = []
+    for name, levels in selector.ordered:
+        times = noisier(account.domain.project((name,))) or 1.0
+        if levels > FINE_BINS and (times * variance * levels) ** 0.5 > _TOO_NOISY * rows:
+            notes.append(
+                f"'{name}' has {levels:,} open bins, and noise hides where in them most of the {rows:,} rows are: set "
+                f'about {FINE_BINS} bins, or scale = "log" or "symlog", which has no more'
+            )
     for name, branches in selector.branches:
         times = noisier(account.domain.project((name,))) or 1.0
         notes.append(
