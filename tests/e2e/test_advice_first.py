@@ -44,7 +44,7 @@ WRONG = {
     ),
     "wrong bounds": Wrong(
         "income",
-        lambda study: study.replace("lower = 20000\nupper = 90000", "lower = 0\nupper = 5000"),
+        lambda study: study.replace('lower = 20000\nupper = 100000\nscale = "log"', "lower = 0\nupper = 5000"),
         "income: 100 % of the values are outside the bounds and are moved to the nearer one, most of them above",
         4,
     ),
@@ -56,7 +56,7 @@ WRONG = {
     ),
     "five rows of a person": Wrong(
         "people have several rows",
-        lambda study: study.replace("rows = 4", "rows = 1"),
+        lambda study: study.replace("rows = 5", "rows = 1"),
         "rows = 1 keeps 20 % of the rows, the first of each person; rows = 5 keeps 100 %, with more noise",
         4,
     ),
