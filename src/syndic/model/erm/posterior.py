@@ -238,7 +238,7 @@ class Posterior:
 
     def start(self) -> Belief:
         """Return what is known before the first sum: the prior."""
-        return self._fit.moments(np.zeros(self.dimension(1)), deviation=1e3)
+        return self._fit.moments(np.zeros(self.dimension(1)), deviation=1e3, noise=1e3)
 
     def sent(self, belief: Belief, number: int) -> Numbers:
         """Return what parties are sent in a round."""
@@ -249,7 +249,7 @@ class Posterior:
         means, noise = total / people, deviation / people
         match self.stage(number):
             case "moments":
-                return self._fit.moments(means, noise)
+                return self._fit.moments(means, noise, noise * self._quieter)
             case "spreads":
                 return self._fit.spreads(before, means, noise)
             case "products":
@@ -264,6 +264,12 @@ class Posterior:
     def slope(self) -> float:
         """What the slopes of a record's intercepts are cut to: no cut for two classes and for softmax."""
         return min(joint_slope(self.loss, self.models), sqrt(2.0)) if self._classes else 1.0
+
+    @cached_property
+    def _quieter(self) -> float:
+        """The noise of all sums of gradients together over that of the moments."""
+        reach = float(self.reach(self.rounds) / self.reach(1))
+        return reach * sqrt(_MOMENTS / (1 - sum(_SHARES[each] for each in self._first)))
 
     @property
     def _classes(self) -> bool:
@@ -294,6 +300,7 @@ class Posterior:
             pairs=self.layout.pairs,
             loss=self.loss if self._classes else SQUARED,
             models=self.models,
+            slope=self.slope,
         )
 
 
