@@ -45,8 +45,8 @@ class Belief:
 
     `errors` are the standard deviations of the centres' noise, the label's last; `covariance` the mean products of x,
     with what they may shift z by. `label` is its centre and factor, `usual` its slopes' norm at the constant and `most`
-    what hardly any exceeds. `noise` is that of all mean gradients together, cut to 1. `prior` has the intercepts without
-    features. The model is a score `weights` x + `intercepts` for each class, or for the label.
+    what hardly any exceeds. `noise` is that of all mean gradients together, cut to 1. `prior` has the intercepts
+    without features. The model is a score `weights` x + `intercepts` for each class, or for the label.
     """
 
     centres: Numbers

@@ -51,7 +51,8 @@ _SENT: Final = 2.0**20
 _INTERCEPT, _MOST, _HIDDEN = Fraction(3, 8), 2, 26
 _MOMENTS, _SPREADS, _PRODUCTS = Fraction(12, 100), Fraction(3, 100), Fraction(3, 100)
 _SHARES: Final = {"moments": _MOMENTS, "spreads": _SPREADS, "products": _PRODUCTS}
-_GROWTH: Final = Fraction(3, 2)
+# how much more a sum of gradients gets than the one before, and how many of the last ones do
+_GROWTH, _GROWING = Fraction(3, 2), 12
 
 
 @final
@@ -134,7 +135,7 @@ class Posterior:
         """Return the round's share of the budget; the shares of all rounds add up to 1."""
         if number <= len(self._first):
             return _SHARES[self.stage(number)]
-        parts = [_GROWTH**place for place in range(self.gradients)]
+        parts = [_GROWTH ** max(0, place + _GROWING - self.gradients) for place in range(self.gradients)]
         return (1 - sum(_SHARES[each] for each in self._first)) * parts[number - 1 - self.rounds] / sum(parts)
 
     def dimension(self, number: int) -> int:

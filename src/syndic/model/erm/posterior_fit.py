@@ -48,6 +48,8 @@ _SIGNIFICANT: Final = 2.0
 _SHORT: Final = 0.3
 # the chance, before any sum, that features say nothing
 _NOTHING: Final = 0.8
+# points that stand for a normal number: so many that a large score of few rows is among them
+_POINTS: Final = 1001
 _INNER, _INNER_STEP = 40, 0.7
 # steps to the intercepts of given shares, and the log odds that they may be off by
 _MATCHING, _MATCHED, _LEAST_SHARE = 30, 1e-4, 1e-9
@@ -243,7 +245,7 @@ class Fit:
     @cached_property
     def _points(self) -> Numbers:
         """Points (point, model) whose mean stands for that of normal numbers."""
-        line = scipy.special.ndtri((np.arange(101) + 0.5) / 101)
+        line = scipy.special.ndtri((np.arange(_POINTS) + 0.5) / _POINTS)
         if self.models == 1:
             return np.asarray((line / line.std())[:, None])
         drawn = np.random.default_rng(0).standard_normal((128, self.models))
@@ -269,7 +271,9 @@ class Fit:
             prior = (under * sizes).sum(axis=-1) / under.sum(axis=-1)
             wrong, far = turn.T @ (rest + gradient) @ axes, turn.T @ weights
             step = -(steep * wrong / noise + far / prior) / (steep**2 / noise + 1 / prior)
-            weights = weights + _INNER_STEP * (turn @ step)
+            step = _INNER_STEP * (turn @ step)
+            length = sqrt(float((np.square(step) * roots).sum(axis=1).max()))
+            weights = weights + step * min(1.0, _STEP / max(length, LEAST_ROOT))
         weights = weights @ axes.T
         return weights, self._matched(belief.covariance, weights, intercepts, wanted)
 
