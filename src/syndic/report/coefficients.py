@@ -7,7 +7,7 @@ import numpy as np
 from syndic.data.coding import INTERCEPT
 from syndic.data.column import MISSING_LABEL
 from syndic.errors import InputError
-from syndic.methods.learning.result import LearnModel, LearnResult, LinearPredictor
+from syndic.methods.learning.result import LearnModel, LearnResult, LinearPredictor, sizes_of
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
 from syndic.model.gram.fit import Fit, Inference, infer, regress
@@ -63,12 +63,13 @@ def _guarantee(model: LearnModel) -> tuple[Figure, ...]:
 
 def _learnt(predictor: LinearPredictor) -> Grid:
     model, (intercepts, slopes) = predictor.model, predictor.original()
-    sizes = np.abs(np.array(model.coefficients)).max(axis=0)
+    sizes = sizes_of(model, predictor.design).max(axis=0)
     largest = np.argsort(-sizes, kind="stable")[:_SHOWN].tolist()
     rows = [(model.features[place], *(f"{row[place]:.4g}" for row in slopes)) for place in largest]
     caption = (
         "Coefficients in the columns' own units, without intervals: none is known to cover (see the report). "
-        "Largest scaled ones first (all: release.model.coefficients; scaled: coefficients.csv)"
+        f"Largest scaled ones{' times spread' if model.limits else ''} first "
+        "(all: release.model.coefficients; scaled: coefficients.csv)"
     )
     first = ("(intercept)", *(f"{value:.4g}" for value in intercepts))
     return Grid(caption, ("feature", *(model.classes or (model.label,))), (first, *rows))

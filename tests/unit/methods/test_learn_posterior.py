@@ -1,9 +1,11 @@
 """The default scheme of learning as a protocol: what is summed, charged and published, and what the model predicts."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,9 +15,10 @@ from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError, RefusedError
 from syndic.methods.learning.learn import Ask, Learn, _noise
 from syndic.methods.learning.query import batches
-from syndic.methods.learning.result import LearnResult, LinearPredictor
+from syndic.methods.learning.result import LearnResult, LinearPredictor, sizes_of
 from syndic.mpc.masked_sum import SumCoordinator
 from syndic.privacy import Cost, GaussianEvent
+from syndic.report import coefficient_tables
 from syndic.study import simulate
 from unit.methods.learning import NOISELESS, learnt, planned, sources, study
 
@@ -91,6 +94,25 @@ def test_coefficients_are_in_the_columns_units_within_the_limits() -> None:
     own = (batch.plain - shifts) / units
     scores = model.decision_function(rows(400, 9))
     assert (own @ slopes.T + intercepts)[inside] == pytest.approx(middle + half * scores[inside], abs=1e-6)
+
+
+def test_a_level_that_nobody_has_is_not_named_first() -> None:
+    of, data = study(f'{DEFAULT}label = "colour"\npositive = "red"', sizes=PEOPLE, budget=NOISELESS), sources(PEOPLE)
+    release = simulate(of, data, seed=1)
+    result = release.result
+    assert isinstance(result, LearnResult)
+    names = result.model.features
+    assert names == ("age", "score", "score=(missing)")
+    # with the limits go spreads of what features are
+    whole = open_source(pooled(data).combine_chunks())
+    (batch,) = batches(result.design, Table(schema=result.design.schema, source=whole))
+    spreads = sizes_of(result.model, result.design)[0] / np.abs(result.model.coefficients[0])
+    assert spreads == pytest.approx(batch.plain.std(axis=0), abs=0.1)
+    changed = replace(result, model=msgspec.structs.replace(result.model, coefficients=((0.1, 0.2, 5.0),)))
+    assert changed.summary()["largest coefficients"] == "score 0.2, age 0.1, score=(missing) 5"
+    (grid,) = coefficient_tables(replace(release, result=changed))
+    assert [row[0] for row in grid.rows] == ["(intercept)", "score", "age", "score=(missing)"]
+    assert "times spread" in grid.caption
 
 
 def test_a_first_sum_that_does_not_open_ends_the_run_before_more_is_spent(

@@ -1,5 +1,6 @@
 """Learning: what cannot work is refused before any row is read, and a party answers its own rounds only."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ from syndic import plan
 from syndic.errors import InputError
 from syndic.kernel import Call, Reply, answer, decode, encode
 from syndic.methods.learning.learn import Ask
+from syndic.methods.learning.noise import Whole
+from syndic.privacy import ConcentratedEvent
 from syndic.study import simulate
-from unit.methods.learning import BINARY, SIZES, Numbers, sources, study
+from unit.methods.learning import BINARY, SIZES, Numbers, planned, sources, study
 
 
 @pytest.mark.parametrize(
@@ -46,6 +49,17 @@ def test_sums_must_leave_room_for_noise(scheme: str) -> None:
     planned(100.0)
     with pytest.raises(InputError, match="leave no room"):
         planned(1200.0 if scheme == "local_grad" else 300.0)
+
+
+@pytest.mark.parametrize("scheme", ["posterior", "mpc_grad"])
+def test_each_of_many_sums_gets_a_part_that_a_ledger_can_hold(scheme: str) -> None:
+    of = study(f'label = "colour"\nscheme = "{scheme}"\niterations = 100', budget="epsilon = 100.0\ndelta = 1e-6")
+    costs = [event.rho for event in of.plan.events("p0") if isinstance(event, ConcentratedEvent)]
+    assert len(costs) >= 100
+    assert min(costs) > 0
+    query = next(iter(planned(of).scheme.queries))
+    with pytest.raises(InputError, match="lower iterations, or raise epsilon"):
+        Whole(kind="rho", amount=Fraction(1, 10**13), apart=1).part(query)
 
 
 @pytest.mark.parametrize(

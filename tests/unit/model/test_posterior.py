@@ -133,13 +133,15 @@ def test_sums_are_those_of_single_records_in_any_order(loss: Loss, models: int) 
         assert np.array_equal(of.sums(number, message, rows, labels), np.sum(alone, axis=0))
 
 
-@pytest.mark.parametrize("gradients", [1, 3, 7])
+@pytest.mark.parametrize("gradients", [1, 3, 7, 100])
 def test_shares_are_the_whole_budget(gradients: int) -> None:
     for layout in (LAYOUT, Layout(np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.bool_))):
         of = method(Logistic(), 1, layout=layout, gradients=gradients)
         shares = [of.share(number) for number in range(1, of.rounds + 1)]
         assert sum(shares) == Fraction(1)
-        assert min(shares) > 0
+        # a ledger has room for each
+        assert min(shares) > Fraction(1, 1000)
+        assert shares == sorted(shares[: len(shares) - gradients], reverse=True) + sorted(shares[-gradients:])
         # without two columns there are no products, without numbers no spreads
         assert of.rounds == gradients + (4 if layout is LAYOUT else 1)
 
@@ -198,6 +200,79 @@ def test_with_hardly_any_noise_it_is_the_minimiser(loss: Loss, models: int) -> N
     least, nothing = best(loss, rows, labels), best(loss, np.zeros((len(rows), 1)), labels)
     # some numbers are cut, and features are not normal
     assert value(loss, found, rows, labels) - least < 0.03 * (nothing - least)
+
+
+def rare(share: float, strength: float = 12.0) -> tuple[Posterior, Numbers, Numbers]:
+    """Return four numbers, of which two tell nearly all of few labels that are 1, and their method."""
+    draws = np.random.default_rng(4)
+    rows = np.clip(draws.normal(0, 0.25, (8000, 4)), -1, 1)
+    scores = strength * (rows[:, 0] + rows[:, 1] / 2)
+    offset = np.quantile(scores + draws.logistic(size=8000), 1 - share)
+    labels = np.where(draws.random(8000) < 1 / (1 + np.exp(offset - scores)), 1.0, -1.0)[:, None]
+    layout = Layout(np.arange(4), np.ones(4, dtype=np.bool_))
+    return method(Logistic(), 1, layout=layout, people=len(rows), gradients=7), rows, labels
+
+
+def missed(of: Posterior, rows: Numbers, labels: Numbers, mu: float) -> float:
+    """Return which part is lost of what features can tell: the mean of three models."""
+    least, nothing = best(of.loss, rows, labels), best(of.loss, np.zeros((len(rows), 1)), labels)
+    found = [value(of.loss, learnt(of, rows, labels, mu, seed), rows, labels) for seed in range(3)]
+    return float((np.mean(found) - least) / (nothing - least))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.03])
+def test_a_rare_class_is_learnt_without_bias(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    of, rows, labels = rare(share)
+    assert missed(of, rows, labels, 50.0) < 0.02
+    assert missed(of, rows, labels, 1.0) < 0.05
+    # if gradients are cut to what is usual, the few say little, however small the noise is
+    monkeypatch.setattr(posterior_fit, "_LONG", 0.0)
+    assert missed(of, rows, labels, 50.0) > 0.2
+
+
+def test_weights_and_intercepts_of_a_rare_class_do_not_chase_each_other() -> None:
+    of, rows, labels = rare(0.01, 20.0)
+    assert missed(of, rows, labels, 3.0) < 0.06
+
+
+def test_a_rare_one_of_three_classes_is_learnt_without_bias() -> None:
+    draws = np.random.default_rng(6)
+    rows = np.clip(draws.normal(0, 0.25, (8000, 4)), -1, 1)
+    chosen = np.argmax(rows[:, :3] * 8 + [4.0, 0.0, -1.0] + draws.gumbel(size=(8000, 3)), axis=1)
+    labels = 2 * np.eye(3)[chosen] - 1
+    assert (chosen == 2).mean() < 0.06
+    layout = Layout(np.arange(4), np.ones(4, dtype=np.bool_))
+    for loss in (Softmax(), Logistic()):
+        of = method(loss, 3, layout=layout, people=len(rows), gradients=7)
+        assert missed(of, rows, labels, 50.0) < 0.03
+
+
+def test_the_cut_grows_as_noise_falls_and_never_changes_the_reach() -> None:
+    of, rows, labels = rare(0.03)
+    total = np.asarray(of.sums(1, np.zeros(of.asked), rows, labels) * UNIT, dtype=np.float64)
+    beliefs = [of.update(of.start(), 1, total, len(rows), len(rows) * each) for each in (1.0, 1e-2, 1e-3, 1e-6)]
+    # in much noise what is usual, in little what hardly any row exceeds
+    widths = [float(np.sqrt(1 + (belief.scales**2 * (belief.variances + belief.offsets)).sum())) for belief in beliefs]
+    cuts = [belief.cut / width for belief, width in zip(beliefs, widths, strict=True)]
+    assert cuts[0] == pytest.approx(beliefs[0].usual)
+    assert beliefs[1].usual < cuts[2] < cuts[3] == pytest.approx(1.1, rel=1e-3)
+    # whatever it is, what is sent scales rows by it, and records are cut to 1
+    for belief in beliefs:
+        message = belief.sent("gradients")
+        each = [of.sums(5, message, rows[[place]], labels[[place]]) for place in range(50)]
+        assert np.linalg.norm(np.array(each, dtype=np.float64), axis=1).max() <= float(of.reach(5))
+
+
+@pytest.mark.parametrize("share", [0.001, 0.03, 0.5])
+@pytest.mark.parametrize("size", [0.0, 1.0, 3.0])
+def test_intercepts_give_the_wanted_shares_at_any_weights(share: float, size: float) -> None:
+    for loss, models in LOSSES[:3]:
+        fit = method(loss, models)._fit
+        weights = size * np.random.default_rng(3).normal(size=(models, 6))
+        wanted = np.full(1, share) if models == 1 else np.array([share, (1 - share) / 3, 2 * (1 - share) / 3])
+        found = fit._matched(np.eye(6), weights, np.zeros(models), wanted)
+        shares = fit._normal(np.eye(6), weights, found)[0]
+        assert shares == pytest.approx(wanted, rel=0.05)
 
 
 def test_a_lost_round_leaves_the_others() -> None:

@@ -108,7 +108,13 @@ class Whole:
         """Return what one round costs one of the parties, in whole units of a ledger."""
         # halves of mu^2 are what a ledger adds up
         halves = 2 if self.kind == "mu_squared" else 1
-        return halves * part_of(self.amount * query.part / self.apart, halves)
+        part = halves * part_of(self.amount * query.part / self.apart, halves)
+        if part <= 0:
+            raise InputError(
+                f"a round's part of the budget, {float(query.part):.2g} of it, is less than a ledger can hold: "
+                "lower iterations, or raise epsilon"
+            )
+        return part
 
 
 def whole_of(noise: Noise, budgets: Iterable[Budget], rounds: int, apart: int) -> Whole:

@@ -21,6 +21,7 @@ from syndic.data.source import open_rows
 from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import Result
+from syndic.model.erm.belief import CUT
 from syndic.model.erm.loss import Numbers, shares
 from syndic.model.erm.second_order import STEPS
 
@@ -74,8 +75,8 @@ class LearnResult(Result):
     def summary(self) -> Mapping[str, Any]:
         """Return the model's label and classes, the rounds and parties, and the largest coefficients."""
         model = self.model
-        first = np.array(model.coefficients[0])
-        largest = np.argsort(-np.abs(first), kind="stable")[:3]
+        first, weight = np.array(model.coefficients[0]), sizes_of(model, self.design)[0]
+        largest = np.argsort(-weight, kind="stable")[:3]
         return {
             "model": f"{model.loss} of {model.label}, scheme {model.scheme}",
             "classes": ", ".join(model.classes) or "none: a number",
@@ -126,6 +127,19 @@ def scores_of(model: LearnModel, design: Design, rows: Numbers) -> Numbers:
         return np.asarray(rows @ weights_of(model, design).T)
     within = np.clip(rows, *np.array(model.limits).T)
     return np.asarray(within @ np.array(model.coefficients).T + np.array(model.intercepts))
+
+
+def sizes_of(model: LearnModel, design: Design) -> Numbers:
+    """Return how much each feature says (model, feature): its coefficient's size times its spread, if that is known.
+
+    Limits of a number are some deviations from its mean, those of an indicator one: so they show both's noisy spread.
+    """
+    sizes: Numbers = np.abs(np.array(model.coefficients))
+    if not model.limits:
+        return sizes
+    least, most = np.array(model.limits).T
+    numbers, shares = np.array([number for _, number in design.blocks]), np.clip((least + most) / 2, 0.0, 1.0)
+    return np.asarray(sizes * np.where(numbers, (most - least) / (2 * CUT), np.sqrt(shares * (1 - shares))))
 
 
 def chances_of(scores: Numbers, *, softmax: bool) -> Numbers:

@@ -18,6 +18,8 @@ OFF: Final = 2.0
 _WIDER: Final = 1.15
 # keeps rare levels from being scaled up without end
 _RARE: Final = 0.003
+# how many times the noise of the gradients counts against what a cut loses
+_NOISY: Final = 30.0
 
 Stage = Literal["moments", "spreads", "products", "gradients"]
 
@@ -42,8 +44,9 @@ class Belief:
     """What the noisy sums so far say. Features are z = clip((u - centres) factors, -1, 1), and x = `scales` z.
 
     `errors` are the standard deviations of the centres' noise, the label's last; `covariance` the mean products of x,
-    with what they may shift z by. `label` is its centre and factor, `usual` its slopes' norm. `prior` has the
-    intercepts without features. The model is a score `weights` x + `intercepts` for each class, or for the label.
+    with what they may shift z by. `label` is its centre and factor, `usual` its slopes' norm at the constant and `most`
+    what hardly any exceeds. `noise` is that of all mean gradients together, cut to 1. `prior` has the intercepts
+    without features. The model is a score `weights` x + `intercepts` for each class, or for the label.
     """
 
     centres: Numbers
@@ -51,6 +54,8 @@ class Belief:
     variances: Numbers
     errors: Numbers
     usual: float
+    most: float
+    noise: float
     label: tuple[float, float]
     own: Numbers
     prior: Numbers
@@ -66,9 +71,16 @@ class Belief:
 
     @property
     def cut(self) -> float:
-        """The norm that gradients are cut to."""
+        """The norm that gradients are cut to: what is usual for rows times what slopes are cut to.
+
+        Where an outcome is rare, nearly all that a fit learns from are the long gradients of the few. What they lose is
+        a bias that no number of rows makes smaller; the noise grows with the cut and with the features that vary. So
+        hardly anything is cut where there is little noise, and all that is longer than usual where there is much.
+        """
         known = np.square(self.scales) * (self.variances + self.offsets)
-        return sqrt(1 + float(known.sum())) * self.usual
+        varied = float(known.sum()) ** 2 / float(np.square(known).sum())
+        slope = self.most / (1 + _NOISY * self.noise * varied * len(self.weights))
+        return sqrt(1 + float(known.sum())) * max(self.usual, slope)
 
     @property
     def scales(self) -> Numbers:

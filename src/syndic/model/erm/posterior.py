@@ -51,7 +51,8 @@ _SENT: Final = 2.0**20
 _INTERCEPT, _MOST, _HIDDEN = Fraction(3, 8), 2, 26
 _MOMENTS, _SPREADS, _PRODUCTS = Fraction(12, 100), Fraction(3, 100), Fraction(3, 100)
 _SHARES: Final = {"moments": _MOMENTS, "spreads": _SPREADS, "products": _PRODUCTS}
-_GROWTH: Final = Fraction(3, 2)
+# how much more a sum of gradients gets than the one before, and how many of the last ones do
+_GROWTH, _GROWING = Fraction(3, 2), 12
 
 
 @final
@@ -134,7 +135,7 @@ class Posterior:
         """Return the round's share of the budget; the shares of all rounds add up to 1."""
         if number <= len(self._first):
             return _SHARES[self.stage(number)]
-        parts = [_GROWTH**place for place in range(self.gradients)]
+        parts = [_GROWTH ** max(0, place + _GROWING - self.gradients) for place in range(self.gradients)]
         return (1 - sum(_SHARES[each] for each in self._first)) * parts[number - 1 - self.rounds] / sum(parts)
 
     def dimension(self, number: int) -> int:
@@ -238,7 +239,7 @@ class Posterior:
 
     def start(self) -> Belief:
         """Return what is known before the first sum: the prior."""
-        return self._fit.moments(np.zeros(self.dimension(1)), deviation=1e3)
+        return self._fit.moments(np.zeros(self.dimension(1)), deviation=1e3, noise=1e3)
 
     def sent(self, belief: Belief, number: int) -> Numbers:
         """Return what parties are sent in a round."""
@@ -249,7 +250,7 @@ class Posterior:
         means, noise = total / people, deviation / people
         match self.stage(number):
             case "moments":
-                return self._fit.moments(means, noise)
+                return self._fit.moments(means, noise, noise * self._quieter)
             case "spreads":
                 return self._fit.spreads(before, means, noise)
             case "products":
@@ -264,6 +265,12 @@ class Posterior:
     def slope(self) -> float:
         """What the slopes of a record's intercepts are cut to: no cut for two classes and for softmax."""
         return min(joint_slope(self.loss, self.models), sqrt(2.0)) if self._classes else 1.0
+
+    @cached_property
+    def _quieter(self) -> float:
+        """The noise of all sums of gradients together over that of the moments."""
+        reach = float(self.reach(self.rounds) / self.reach(1))
+        return reach * sqrt(_MOMENTS / (1 - sum(_SHARES[each] for each in self._first)))
 
     @property
     def _classes(self) -> bool:
@@ -294,6 +301,7 @@ class Posterior:
             pairs=self.layout.pairs,
             loss=self.loss if self._classes else SQUARED,
             models=self.models,
+            slope=self.slope,
         )
 
 

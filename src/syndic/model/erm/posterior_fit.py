@@ -36,6 +36,8 @@ from syndic.model.markov.measurement import onto_simplex
 
 # a label that is a number is cut at so many standard deviations
 _LABEL_CUT: Final = 3.5
+# of the largest norm of slopes: some rows are longer than usual
+_LONG: Final = 1.1
 # standard deviations of the scores that one step may move them by
 _STEP: Final = 1.0
 # how much an older gradient counts, and what part of a difference of mean slopes G is wrong by
@@ -46,7 +48,11 @@ _SIGNIFICANT: Final = 2.0
 _SHORT: Final = 0.3
 # the chance, before any sum, that features say nothing
 _NOTHING: Final = 0.8
+# points that stand for a normal number: so many that a large score of few rows is among them
+_POINTS: Final = 1001
 _INNER, _INNER_STEP = 40, 0.7
+# steps to the intercepts of given shares, and the log odds that they may be off by
+_MATCHING, _MATCHED, _LEAST_SHARE = 30, 1e-4, 1e-9
 # variances that scores may have, of 1 for classes
 _SCORES: Final = np.geomspace(0.02, 3.0, 20)
 _NUMBER_SCORES: Final = 0.04
@@ -62,9 +68,10 @@ class Fit:
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
     loss: Loss
     models: int
+    slope: float
 
-    def moments(self, means: Numbers, deviation: float) -> Belief:
-        """Return centres and spreads from the mean features and the label's."""
+    def moments(self, means: Numbers, deviation: float, noise: float) -> Belief:
+        """Return centres and spreads from the mean features and the label's; `noise` is that of later gradients."""
         size, numbers = len(self.columns), self.numbers
         first, own = np.split(means, [size])
         centres, factors = np.clip(first, 0.0, 1.0), np.ones(size)
@@ -83,6 +90,8 @@ class Fit:
             variances=variances,
             errors=np.full(size + 1, deviation),
             usual=usual,
+            most=_LONG * self.slope,
+            noise=noise,
             label=label,
             own=own[: self.models] if self._classes else np.zeros(1),
             prior=prior,
@@ -236,7 +245,7 @@ class Fit:
     @cached_property
     def _points(self) -> Numbers:
         """Points (point, model) whose mean stands for that of normal numbers."""
-        line = scipy.special.ndtri((np.arange(101) + 0.5) / 101)
+        line = scipy.special.ndtri((np.arange(_POINTS) + 0.5) / _POINTS)
         if self.models == 1:
             return np.asarray((line / line.std())[:, None])
         drawn = np.random.default_rng(0).standard_normal((128, self.models))
@@ -253,19 +262,36 @@ class Fit:
         sizes, chances = self._likely(belief, rest @ axes, roots, noise)
         weights, intercepts = belief.weights @ axes, belief.intercepts
         for _ in range(_INNER):
-            slopes, gradient, curvature = self._normal(belief.covariance, weights @ axes.T, intercepts)
+            intercepts = self._matched(belief.covariance, weights @ axes.T, intercepts, wanted)
+            _, gradient, curvature = self._normal(belief.covariance, weights @ axes.T, intercepts)
             bends, turn = np.linalg.eigh(curvature)
-            bends = np.maximum(bends, 0.0)[:, None]
-            step = (turn.T @ (wanted - slopes)[:, None]) / np.maximum(bends, LEAST_ROOT)
-            intercepts = intercepts + np.clip((turn @ step)[:, 0], -1.0, 1.0)
-            steep = bends * roots
+            steep = np.maximum(bends, 0.0)[:, None] * roots
             # of the one normal prior that shrinks each direction as the mixture does
             under = chances / (steep[..., None] ** 2 * sizes + noise)
             prior = (under * sizes).sum(axis=-1) / under.sum(axis=-1)
             wrong, far = turn.T @ (rest + gradient) @ axes, turn.T @ weights
             step = -(steep * wrong / noise + far / prior) / (steep**2 / noise + 1 / prior)
-            weights = weights + _INNER_STEP * (turn @ step)
-        return weights @ axes.T, intercepts
+            step = _INNER_STEP * (turn @ step)
+            length = sqrt(float((np.square(step) * roots).sum(axis=1).max()))
+            weights = weights + step * min(1.0, _STEP / max(length, LEAST_ROOT))
+        weights = weights @ axes.T
+        return weights, self._matched(belief.covariance, weights, intercepts, wanted)
+
+    def _matched(self, covariance: Numbers, weights: Numbers, intercepts: Numbers, wanted: Numbers) -> Numbers:
+        """Return the intercepts at which normal features give the wanted mean slopes: shares of classes.
+
+        A step is the difference in log odds, which a change of an intercept changes by no more: so none is too long.
+        """
+        if not self._classes:
+            return wanted
+        odds = np.log if isinstance(self.loss, Softmax) else scipy.special.logit
+        for _ in range(_MATCHING):
+            shares = np.clip(self._normal(covariance, weights, intercepts)[0], _LEAST_SHARE, 1 - _LEAST_SHARE)
+            step = odds(wanted) - odds(shares)
+            intercepts = intercepts + step
+            if np.abs(step).max() < _MATCHED:
+                break
+        return intercepts
 
     def _combined(self, belief: Belief) -> tuple[Numbers, float]:
         """Return the gradients less those of normal features, late rounds first, and the variance of their noise."""
