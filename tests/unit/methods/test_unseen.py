@@ -115,3 +115,11 @@ def test_a_group_shares_its_rows_without_what_is_unseen() -> None:
     assert np.allclose(found.marginal(("a",)).values, np.array([40, 30, 20, 0, 0]) / 0.9, atol=0.1)
     assert set(found.sample(500, np.random.default_rng(1))["a"]) == {0, 1, 2}
     assert np.allclose(fitted.marginal(("a",)).values, [40, 0, 20, 30, 10], atol=0.1)
+
+
+def test_what_a_long_list_hides_stays_hidden() -> None:
+    # codes 0 to 2 are released as code 3, their branch, whose noisy count is next to nothing; code 4 is missing
+    grouping = Grouping(Domain(("a",), (5,)), ((0, 0, 0, 0, 1),))
+    field = fit(grouping.domain_of_groups, [Measurement(("a",), np.array([90.0, 10.0]), 1e-6)], total=100.0).field
+    fitted = Synthesis(field, grouping, {"a": np.array([0.0, 0.0, 0.0, 1e-9, 10.0])}, ())
+    assert np.allclose(without_levels(fitted, {"a": [4]}).marginal(("a",)).values, [0, 0, 0, 100, 0])

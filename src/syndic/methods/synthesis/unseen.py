@@ -63,8 +63,9 @@ def without_levels(fitted: Synthesis, unseen: Mapping[str, Sequence[int]]) -> Sy
         groups = fitted.grouping.by_column[name]
         seen = np.setdiff1d(np.arange(groups.size), codes)
         counts = np.zeros(groups.size)
-        # above 0, so that the levels of a group share it however low their noisy counts are
-        counts[seen] = np.maximum(fitted.one_way[name][seen], 1e-9)
+        counts[seen] = np.maximum(fitted.one_way[name][seen], 0.0)
+        # levels share their group equally if none of them has a positive count
+        counts[seen] += np.bincount(groups, counts)[groups[seen]] == 0
         one_way[name] = counts
         empty = np.bincount(groups[seen], minlength=int(groups.max()) + 1) == 0
         if empty.any():
